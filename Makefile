@@ -1,0 +1,54 @@
+# Every command sets up what it needs: a virtual environment in .venv with pinned versions.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+TESTS  ?= tests
+JOBS   ?= 3
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-fast check format faults bench docs clean
+
+help: ## list the commands
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+
+$(READY): pyproject.toml requirements/dev.txt
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "horsies needs Python 3.11 or newer; use: make PYTHON=python3.12 ...")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c requirements/dev.txt -e '.[dev]'
+	@touch $(READY)
+
+setup: $(READY) ## create the virtual environment
+
+demo: $(READY) ## run a few hundred tasks on an embedded PostgreSQL and show what happens
+	$(BIN)/horsies demo
+
+test: $(READY) ## run all tests (real PostgreSQL, real processes)
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(TESTS)
+
+test-fast: $(READY) ## run the tests that take seconds
+	$(BIN)/python -m pytest -q -n $(JOBS) -m 'not slow and not faults' tests
+
+check: $(READY) ## format, lint, types, import layers, conventions
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/pyright
+	$(BIN)/lint-imports
+	$(BIN)/python -m pytest -q tests/unit/test_conventions.py
+
+format: $(READY) ## rewrite the code in the house format
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+faults: $(READY) ## break things on purpose: kill -9, lost notifications, races
+	$(BIN)/python -m pytest -m faults tests
+
+bench: $(READY) ## measure, side by side with raw SQL
+	$(BIN)/python -m benchmarks
+
+docs: $(READY) ## run every example in the docs
+	$(BIN)/python -m pytest -q tests/docs
+
+clean: ## remove the virtual environment and caches
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

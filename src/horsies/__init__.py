@@ -1,0 +1,1 @@
+"""Typed background tasks on nothing but PostgreSQL."""
