@@ -1,0 +1,18 @@
+"""Settings, valid once built: app, database, queues, recovery, resilience, exception mapper."""
+
+from horsies.config.app import AppConfig
+from horsies.config.database import PostgresConfig
+from horsies.config.exceptions import ExceptionMapper
+from horsies.config.queues import CustomQueueConfig, QueueMode
+from horsies.config.recovery import RecoveryConfig
+from horsies.config.resilience import WorkerResilienceConfig
+
+__all__ = [
+    "AppConfig",
+    "CustomQueueConfig",
+    "ExceptionMapper",
+    "PostgresConfig",
+    "QueueMode",
+    "RecoveryConfig",
+    "WorkerResilienceConfig",
+]

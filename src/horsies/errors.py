@@ -1,0 +1,289 @@
+"""Startup errors: misuse and misconfiguration, found before anything runs, shown compiler style."""
+
+import linecache
+import os
+import sys
+import sysconfig
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from types import FrameType
+from typing import Any, Self
+
+
+class ErrorCode(StrEnum):
+    """The HRS codes: 001 workflow, 100 task definition, 200 configuration, 300 registry."""
+
+    WORKFLOW_NO_NAME = "HRS-001"
+    WORKFLOW_NO_NODES = "HRS-002"
+    WORKFLOW_INVALID_NODE_ID = "HRS-003"
+    WORKFLOW_DUPLICATE_NODE_ID = "HRS-004"
+    WORKFLOW_NO_ROOT_TASKS = "HRS-005"
+    WORKFLOW_INVALID_DEPENDENCY = "HRS-006"
+    WORKFLOW_CYCLE_DETECTED = "HRS-007"
+    WORKFLOW_INVALID_ARGS_FROM = "HRS-008"
+    WORKFLOW_INVALID_CTX_FROM = "HRS-009"
+    WORKFLOW_CTX_PARAM_MISSING = "HRS-010"
+    WORKFLOW_INVALID_OUTPUT = "HRS-011"
+    WORKFLOW_INVALID_SUCCESS_POLICY = "HRS-012"
+    WORKFLOW_INVALID_JOIN = "HRS-013"
+    WORKFLOW_UNRESOLVED_QUEUE = "HRS-014"
+    WORKFLOW_UNRESOLVED_PRIORITY = "HRS-015"
+    WORKFLOW_NO_DEFINITION_KEY = "HRS-016"
+    WORKFLOW_DUPLICATE_DEFINITION_KEY = "HRS-017"
+    WORKFLOW_SUBWORKFLOW_APP_MISSING = "HRS-018"
+    WORKFLOW_INVALID_KWARG_KEY = "HRS-019"
+    WORKFLOW_MISSING_REQUIRED_PARAMS = "HRS-020"
+    WORKFLOW_KWARGS_ARGS_FROM_OVERLAP = "HRS-021"
+    WORKFLOW_SUBWORKFLOW_PARAMS_REQUIRE_BUILD_WITH = "HRS-022"
+    WORKFLOW_SUBWORKFLOW_BUILD_WITH_BINDING = "HRS-023"
+    WORKFLOW_ARGS_FROM_TYPE_MISMATCH = "HRS-024"
+    WORKFLOW_OUTPUT_TYPE_MISMATCH = "HRS-025"
+    WORKFLOW_POSITIONAL_ARGS_NOT_SUPPORTED = "HRS-026"
+    WORKFLOW_EXCESS_POSITIONAL_ARGS = "HRS-026"  # the same member
+    WORKFLOW_CHECK_CASES_REQUIRED = "HRS-027"
+    WORKFLOW_CHECK_CASE_INVALID = "HRS-028"
+    WORKFLOW_CHECK_BUILDER_EXCEPTION = "HRS-029"
+    WORKFLOW_CHECK_UNDECORATED_BUILDER = "HRS-030"
+    WORKFLOW_KWARGS_NOT_SERIALIZABLE = "HRS-031"
+    TASK_NO_RETURN_TYPE = "HRS-100"
+    TASK_INVALID_RETURN_TYPE = "HRS-101"
+    TASK_INVALID_OPTIONS = "HRS-102"
+    TASK_INVALID_QUEUE = "HRS-103"
+    TASK_PREDECORATED_NOT_SUPPORTED = "HRS-104"
+    CONFIG_INVALID_QUEUE_MODE = "HRS-200"
+    CONFIG_INVALID_CLUSTER_CAP = "HRS-201"
+    CONFIG_INVALID_PREFETCH = "HRS-202"
+    BROKER_INVALID_URL = "HRS-203"
+    CONFIG_INVALID_RECOVERY = "HRS-204"
+    CONFIG_INVALID_SCHEDULE = "HRS-205"
+    CLI_INVALID_ARGS = "HRS-206"
+    WORKER_INVALID_LOCATOR = "HRS-207"
+    CONFIG_INVALID_RESILIENCE = "HRS-208"
+    CONFIG_INVALID_EXCEPTION_MAPPER = "HRS-209"
+    MODULE_EXEC_ERROR = "HRS-210"
+    BROKER_INIT_FAILED = "HRS-211"
+    CHECK_RESERVED_CODE_COLLISION = "HRS-212"
+    TASK_NOT_REGISTERED = "HRS-300"
+    TASK_DUPLICATE_NAME = "HRS-301"
+
+
+@dataclass(frozen=True, slots=True)
+class SourceLocation:
+    """A place in a source file; columns count from 1, `end_column` is the first one after."""
+
+    file: str
+    line: int
+    column: int | None = None
+    end_column: int | None = None
+
+    @classmethod
+    def from_frame(cls, frame: FrameType) -> "SourceLocation":
+        return cls(frame.f_code.co_filename, frame.f_lineno)
+
+    @classmethod
+    def from_function(cls, function: Callable[..., Any]) -> "SourceLocation | None":
+        code = getattr(function, "__code__", None)
+        return None if code is None else cls(code.co_filename, code.co_firstlineno)
+
+    def get_source_line(self) -> str | None:
+        """Return the line without its line end, or None if the file cannot be read."""
+        text = linecache.getline(self.file, self.line)
+        return text.rstrip("\r\n") if text else None
+
+    def format_short(self) -> str:
+        place = f"{self.file}:{self.line}"
+        return place if self.column is None else f"{place}:{self.column}"
+
+
+class HorsiesError(Exception):
+    """A wrong definition or configuration: what, where, and how to cure it."""
+
+    def __init__(
+        self,
+        message: str,
+        code: ErrorCode | None = None,
+        location: SourceLocation | None = None,
+        notes: Sequence[str] | None = None,
+        help_text: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.code = code
+        self.location = _user_location() if location is None else location
+        self.notes: list[str] = list(notes or ())
+        self.help_text = help_text
+
+    def with_note(self, note: str) -> Self:
+        self.notes.append(note)
+        return self
+
+    def with_help(self, help_text: str) -> Self:
+        self.help_text = help_text
+        return self
+
+    def with_location(self, location: SourceLocation | None) -> Self:
+        self.location = location
+        return self
+
+    def with_location_from_frame(self, frame: FrameType) -> Self:
+        return self.with_location(SourceLocation.from_frame(frame))
+
+    def format_rust_style(self, use_colors: bool | None = None) -> str:
+        paint = _Paint(_wants_colors() if use_colors is None else use_colors)
+        code = f"[{self.code.value}]" if self.code is not None else ""
+        lines = ["", paint.red(f"error{code}:") + f" {self.message}"]
+        lines += _location_lines(self.location, paint)
+        for note in self.notes:
+            first, *rest = note.splitlines() or [""]
+            lines.append(f"   {paint.blue('=')} note: {first}")
+            lines += [f"          {line}" for line in rest]
+        if self.help_text is not None:
+            lines += ["", f"   {paint.blue('=')} help:"]
+            lines += [f"        {line}" for line in self.help_text.splitlines()]
+        return "\n".join(lines)
+
+    def __str__(self) -> str:
+        return self.format_rust_style(use_colors=False)
+
+
+class ConfigurationError(HorsiesError, ValueError):
+    """Wrong configuration, queue or command line."""
+
+
+class TaskDefinitionError(HorsiesError, TypeError):
+    """Wrong use of the task decorator."""
+
+
+class WorkflowValidationError(HorsiesError):
+    """Wrong workflow spec, definition or node."""
+
+
+class RegistryError(HorsiesError):
+    """A task name that is unknown or taken."""
+
+
+class NotRegistered(RegistryError, KeyError):  # noqa: N818  # the contract's name
+    """No task of this name in this process."""
+
+    def __init__(self, task_name: str) -> None:
+        super().__init__(
+            f"task {task_name!r} is not registered",
+            ErrorCode.TASK_NOT_REGISTERED,
+            help_text="import the module that defines it, or list it in app.discover_tasks([...])",
+        )
+        self.task_name = task_name
+
+
+class DuplicateTaskNameError(RegistryError):
+    """Two places define a task of the same name."""
+
+    def __init__(
+        self,
+        task_name: str,
+        location: SourceLocation | None = None,
+        notes: Sequence[str] | None = None,
+    ) -> None:
+        super().__init__(
+            f"task name {task_name!r} is already registered",
+            ErrorCode.TASK_DUPLICATE_NAME,
+            location,
+            notes,
+            "give each task a name of its own",
+        )
+        self.task_name = task_name
+
+
+@dataclass(slots=True)
+class ValidationReport:
+    """All errors found in one phase."""
+
+    phase_name: str
+    errors: list[HorsiesError] = field(default_factory=list[HorsiesError])
+
+    def add(self, error: HorsiesError) -> None:
+        self.errors.append(error)
+
+    def has_errors(self) -> bool:
+        return bool(self.errors)
+
+    def to_error(self) -> HorsiesError | None:
+        """Return nothing, the only error, or one that carries them all."""
+        if len(self.errors) < 2:
+            return self.errors[0] if self.errors else None
+        return MultipleValidationErrors(self)
+
+    def format_rust_style(self, use_colors: bool | None = None) -> str:
+        paint = _Paint(_wants_colors() if use_colors is None else use_colors)
+        parts = [error.format_rust_style(paint.is_on) for error in self.errors]
+        return "\n".join([*parts, "", f"{paint.red('error:')} {_closing_sentence(self)}"])
+
+    def __str__(self) -> str:
+        return self.format_rust_style(use_colors=False)
+
+
+class MultipleValidationErrors(HorsiesError, ValueError):  # noqa: N818  # as above
+    """Two or more errors of one phase, in `report`."""
+
+    def __init__(self, report: ValidationReport, message: str = "") -> None:
+        super().__init__(message or _closing_sentence(report))
+        self.report = report
+
+    def format_rust_style(self, use_colors: bool | None = None) -> str:
+        return self.report.format_rust_style(use_colors)
+
+
+def _closing_sentence(report: ValidationReport) -> str:
+    return f"aborting due to {len(report.errors)} previous errors"
+
+
+@dataclass(frozen=True, slots=True)
+class _Paint:
+    is_on: bool
+
+    def red(self, text: str) -> str:
+        return f"\x1b[1;31m{text}\x1b[0m" if self.is_on else text
+
+    def blue(self, text: str) -> str:
+        return f"\x1b[1;34m{text}\x1b[0m" if self.is_on else text
+
+
+def _wants_colors() -> bool:
+    if os.environ.get("HORSIES_FORCE_COLOR", "").lower() in {"1", "true", "yes"}:
+        return True
+    return "NO_COLOR" not in os.environ and sys.stderr is not None and sys.stderr.isatty()
+
+
+def _location_lines(location: SourceLocation | None, paint: _Paint) -> list[str]:
+    if location is None:
+        return []
+    lines = [f"  {paint.blue('-->')} {location.format_short()}"]
+    source = location.get_source_line()
+    if source is None:
+        return lines
+    indent = len(source) - len(source.lstrip())
+    start = indent if location.column is None else location.column - 1
+    end = len(source.rstrip()) if location.end_column is None else location.end_column - 1
+    underline = " " * start + paint.red("^" * max(end - start, 1))
+    return [
+        *lines,
+        paint.blue("     |"),
+        paint.blue(f"{location.line:>5}|") + f" {source}",
+        paint.blue("     |") + f" {underline}",
+    ]
+
+
+def _user_location() -> SourceLocation | None:
+    """Find the first frame that is neither ours nor an installed library's."""
+    foreign = (
+        str(Path(__file__).parent),
+        *map(sysconfig.get_path, ("stdlib", "purelib", "platlib")),
+    )
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        filename = frame.f_code.co_filename
+        if not filename.startswith(("<", *foreign)):
+            return SourceLocation.from_frame(frame)
+        frame = frame.f_back
+    return None

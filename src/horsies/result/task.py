@@ -1,0 +1,183 @@
+"""TaskResult and TaskError: what a task returns and what a caller reads back."""
+
+import traceback
+from enum import Enum
+from typing import Annotated, Any, Generic, TypeAlias, TypeVar, cast, final, get_args, overload
+
+from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, PlainSerializer, PlainValidator
+from pydantic_core import CoreSchema, core_schema
+
+from horsies.result.codes import BUILTIN_CODE_FAMILIES, BUILTIN_CODE_REGISTRY, BuiltInTaskCode
+
+T_co = TypeVar("T_co", covariant=True)
+E_co = TypeVar("E_co", covariant=True)
+
+BUILTIN_CODE_TAG = "__builtin_task_code__"
+
+
+def _read_code(value: object) -> BuiltInTaskCode | str | None:
+    if value is None or isinstance(value, BUILTIN_CODE_FAMILIES):
+        return value
+    if isinstance(value, dict):
+        name = cast("dict[str, object]", value).get(BUILTIN_CODE_TAG)
+        if isinstance(name, str) and name in BUILTIN_CODE_REGISTRY:
+            return BUILTIN_CODE_REGISTRY[name]
+        raise ValueError(f"unknown built-in error code: {value!r}")
+    if not isinstance(value, str) or isinstance(value, Enum):
+        raise ValueError(f"User error codes must be plain str, not {type(value).__name__}")  # noqa: TRY004
+    if value in BUILTIN_CODE_REGISTRY:
+        raise ValueError(f"{value!r} is a reserved built-in error code; use the enum member")
+    return value
+
+
+def dump_code(code: BuiltInTaskCode | str | None) -> dict[str, str] | str | None:
+    """Write a code so that reading it gives the same member or text back."""
+    return {BUILTIN_CODE_TAG: code.value} if isinstance(code, BUILTIN_CODE_FAMILIES) else code
+
+
+def _read_exception(value: object) -> BaseException | dict[str, Any] | None:
+    if value is None or isinstance(value, (BaseException, dict)):
+        return cast("BaseException | dict[str, Any] | None", value)
+    raise ValueError(f"exception must be an exception or a dict, not {type(value).__name__}")
+
+
+def dump_exception(error: BaseException | dict[str, Any] | None) -> dict[str, Any] | None:
+    """Describe an exception in plain JSON values; a description stays as it is."""
+    if not isinstance(error, BaseException):
+        return error
+    lines = traceback.format_exception(error)
+    return {"type": type(error).__name__, "message": str(error), "traceback": "".join(lines)}
+
+
+# Plain functions instead of unions of pydantic schemas: an error is built for every failed attempt.
+_Code: TypeAlias = Annotated[
+    BuiltInTaskCode | str | None, PlainValidator(_read_code), PlainSerializer(dump_code)
+]
+_Exception: TypeAlias = Annotated[
+    BaseException | dict[str, Any] | None,
+    PlainValidator(_read_exception),
+    PlainSerializer(dump_exception, when_used="json"),
+]
+
+
+class TaskError(BaseModel):
+    """Why a task failed. `error_code` is a built-in member or a text of your own.
+
+    >>> TaskError(error_code="OUT_OF_STOCK", message="no horses left").error_code
+    'OUT_OF_STOCK'
+    """
+
+    model_config = ConfigDict(arbitrary_types_allowed=True)
+
+    error_code: _Code = None
+    message: str | None = None
+    data: Any = None
+    exception: _Exception = None
+
+
+class _Missing(Enum):
+    MISSING = 0
+
+
+_MISSING = _Missing.MISSING
+
+
+@final
+class TaskResult(Generic[T_co, E_co]):
+    """The end of a task: `TaskResult(ok=value)` or `TaskResult(err=error)`.
+
+    >>> TaskResult(ok=3).unwrap()
+    3
+    """
+
+    __slots__ = ("_err", "_ok")
+    _ok: T_co | _Missing
+    _err: E_co | _Missing
+
+    @overload
+    def __init__(self, *, ok: T_co) -> None: ...
+    @overload
+    def __init__(self, *, err: E_co) -> None: ...
+    def __init__(self, *, ok: T_co | _Missing = _MISSING, err: E_co | _Missing = _MISSING) -> None:
+        if (ok is _MISSING) is (err is _MISSING):
+            raise ValueError("TaskResult takes exactly one of ok and err")
+        self._ok = ok
+        self._err = err
+
+    def __repr__(self) -> str:
+        if self._err is _MISSING:
+            return f"TaskResult(ok={self._ok!r})"
+        return f"TaskResult(err={self._err!r})"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, TaskResult):
+            return NotImplemented
+        return bool(self._ok == other._ok) and bool(self._err == other._err)
+
+    __hash__ = None  # type: ignore[assignment]  # equal by value, and values need not be hashable
+
+    def is_ok(self) -> bool:
+        return self._err is _MISSING
+
+    def is_err(self) -> bool:
+        return self._err is not _MISSING
+
+    @property
+    def ok(self) -> T_co | None:
+        return None if isinstance(self._ok, _Missing) else self._ok
+
+    @property
+    def err(self) -> E_co | None:
+        return None if isinstance(self._err, _Missing) else self._err
+
+    @property
+    def ok_value(self) -> T_co:
+        if isinstance(self._ok, _Missing):
+            raise ValueError(f"this result is an error: {self._err!r}")  # noqa: TRY004
+        return self._ok
+
+    @property
+    def err_value(self) -> E_co:
+        if isinstance(self._err, _Missing):
+            raise ValueError("this result is a success, it has no error")  # noqa: TRY004
+        return self._err
+
+    def unwrap(self) -> T_co:
+        return self.ok_value
+
+    def unwrap_err(self) -> E_co:
+        return self.err_value
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """In Python a result is checked by class only; in JSON it is its envelope."""
+        arguments = get_args(source)
+        ok, err = (
+            (handler.generate_schema(arguments[0]), handler.generate_schema(arguments[1]))
+            if len(arguments) == 2
+            else (core_schema.any_schema(), handler.generate_schema(TaskError))
+        )
+        envelope = core_schema.typed_dict_schema(
+            {
+                "ok": core_schema.typed_dict_field(core_schema.nullable_schema(ok)),
+                "err": core_schema.typed_dict_field(core_schema.nullable_schema(err)),
+            },
+            extra_behavior="ignore",
+        )
+        return core_schema.json_or_python_schema(
+            json_schema=core_schema.no_info_after_validator_function(_from_envelope, envelope),
+            python_schema=core_schema.is_instance_schema(cls),
+            serialization=core_schema.plain_serializer_function_ser_schema(
+                _to_envelope, when_used="json"
+            ),
+        )
+
+
+def _from_envelope(envelope: dict[str, Any]) -> "TaskResult[Any, Any]":
+    if envelope["err"] is not None:
+        return TaskResult(err=envelope["err"])
+    return TaskResult(ok=envelope["ok"])
+
+
+def _to_envelope(result: "TaskResult[Any, Any]") -> dict[str, Any]:
+    return {"__task_result__": True, "ok": result.ok, "err": result.err}

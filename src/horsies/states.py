@@ -1,0 +1,77 @@
+"""The states of a task and of an attempt, and the moves between them (docs/states.md)."""
+
+from enum import Enum, StrEnum
+
+
+class TaskStatus(Enum):
+    """Where a task stands; the value is the text stored in the row."""
+
+    PENDING = "PENDING"
+    CLAIMED = "CLAIMED"
+    RUNNING = "RUNNING"
+    COMPLETED = "COMPLETED"
+    FAILED = "FAILED"
+    CANCELLED = "CANCELLED"
+    EXPIRED = "EXPIRED"
+
+    @property
+    def is_terminal(self) -> bool:
+        """Whether no automatic move leaves this state."""
+        return self in TASK_TERMINAL_STATES
+
+    @property
+    def display(self) -> str:
+        """The state in words for people."""
+        return _DISPLAY_AND_NUMBER[self][0]
+
+    @property
+    def numeric(self) -> int:
+        """The state as a number: 0 waiting, 1 running, 2 and above ended."""
+        return _DISPLAY_AND_NUMBER[self][1]
+
+
+class TaskAttemptOutcome(StrEnum):
+    """How one attempt ended."""
+
+    COMPLETED = "COMPLETED"
+    FAILED = "FAILED"
+    WORKER_FAILURE = "WORKER_FAILURE"
+
+
+_DISPLAY_AND_NUMBER = {
+    TaskStatus.PENDING: ("Queued", 0),
+    TaskStatus.CLAIMED: ("Claimed", 0),
+    TaskStatus.RUNNING: ("In progress", 1),
+    TaskStatus.COMPLETED: ("Completed", 2),
+    TaskStatus.FAILED: ("Failed", 3),
+    TaskStatus.CANCELLED: ("Cancelled", 4),
+    TaskStatus.EXPIRED: ("Expired", 5),
+}
+
+TASK_TERMINAL_STATES: frozenset[TaskStatus] = frozenset(
+    {TaskStatus.COMPLETED, TaskStatus.FAILED, TaskStatus.CANCELLED, TaskStatus.EXPIRED}
+)
+
+# From → to. CLAIMED → CLAIMED is a takeover after the lease; PENDING → RUNNING is claim and start
+# in one statement; the way out of a terminal state is only the user's explicit requeue.
+TASK_TRANSITIONS: dict[TaskStatus, frozenset[TaskStatus]] = {
+    TaskStatus.PENDING: frozenset(
+        {TaskStatus.CLAIMED, TaskStatus.RUNNING, TaskStatus.EXPIRED, TaskStatus.CANCELLED}
+    ),
+    TaskStatus.CLAIMED: frozenset(
+        {
+            TaskStatus.CLAIMED,
+            TaskStatus.RUNNING,
+            TaskStatus.PENDING,
+            TaskStatus.EXPIRED,
+            TaskStatus.CANCELLED,
+        }
+    ),
+    TaskStatus.RUNNING: frozenset(
+        {TaskStatus.COMPLETED, TaskStatus.FAILED, TaskStatus.PENDING, TaskStatus.CANCELLED}
+    ),
+    TaskStatus.COMPLETED: frozenset({TaskStatus.PENDING}),
+    TaskStatus.FAILED: frozenset({TaskStatus.PENDING}),
+    TaskStatus.CANCELLED: frozenset({TaskStatus.PENDING}),
+    TaskStatus.EXPIRED: frozenset(),
+}
