@@ -1,0 +1,148 @@
+"""Where an embedded server keeps its files: the project's `.horsies/pg`, or a substitute."""
+
+import hashlib
+import os
+import sys
+import tempfile
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+from horsies.embedded_postgres.privileges import Account, server_account
+from horsies.embedded_postgres.refusals import refusal
+
+SYSTEM_DIRECTORY = Path("/var/lib/horsies")  # for root, when its directories are closed to others
+
+# File locks and PostgreSQL's own files need a filesystem that only this machine writes.
+NETWORK_FILESYSTEMS = frozenset(
+    {"9p", "afs", "cifs", "drvfs", "fuse.sshfs", "nfs", "nfs4", "smb3", "smbfs"}
+)
+_SOCKET_NAME = ".s.PGSQL.5432"
+_SOCKET_PATH_LIMIT = 107 if sys.platform == "linux" else 103
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """The files of one server. Root owns its home; only `data` and `run` are the server user's."""
+
+    directory: Path
+
+    @property
+    def data(self) -> Path:
+        return self.directory / "data"
+
+    @property
+    def run(self) -> Path:
+        return self.directory / "run"
+
+    @property
+    def log(self) -> Path:
+        return self.directory / "log"
+
+    @property
+    def record(self) -> Path:
+        return self.directory / "server.json"
+
+    @property
+    def use_lock(self) -> Path:
+        return self.directory / "use.lock"
+
+    @property
+    def start_lock(self) -> Path:
+        return self.directory / "start.lock"
+
+    @property
+    def supervisor_lock(self) -> Path:
+        return self.directory / "supervisor.lock"
+
+
+def locate(project: Path | None = None) -> Home:
+    """The home of a project's server; by default HORSIES_HOME's, else the project around us."""
+    project = (project or _configured_project() or nearest_project(Path.cwd())).expanduser()
+    project = project.resolve()
+    home = Home(project / ".horsies" / "pg")
+    account = server_account()
+    # An existing cluster stays where it is: never start an empty one beside it.
+    if account.is_dropped and not home.data.exists() and not _is_reachable(project, account):
+        return Home(SYSTEM_DIRECTORY / short_hash(project))
+    return home
+
+
+def prepare(home: Home) -> Home:
+    """Create the home's directory, or refuse one that cannot hold a server."""
+    _require_local_filesystem(home.directory)
+    made = [path for path in (home.directory, *home.directory.parents) if not path.exists()]
+    home.directory.mkdir(parents=True, exist_ok=True)
+    if os.geteuid() == 0:
+        _open_to_server_user(made)
+    if home.directory.lstat().st_uid != os.geteuid():
+        raise refusal(
+            f"embedded PostgreSQL: {home.directory} belongs to another user",
+            cure="run as the user who created it, or set HORSIES_HOME to a directory of your own",
+        )
+    marker = home.directory.parent / ".gitignore"
+    if home.directory.parent.name == ".horsies" and not marker.exists():
+        marker.write_text("*\n")
+    return home
+
+
+def socket_directory(home: Home, account: Account) -> Path:
+    """`run`, or a short private directory when sockets or libpq cannot take that path."""
+    path = str(home.run)
+    # A comma separates hosts for libpq, a quotation mark ends a directory for the server.
+    if len(os.fsencode(f"{path}/{_SOCKET_NAME}")) <= _SOCKET_PATH_LIMIT and not set(path) & set(
+        ',"'
+    ):
+        return home.run
+    runtime = None if account.is_dropped else os.environ.get("XDG_RUNTIME_DIR")
+    base = Path(runtime or tempfile.gettempdir())
+    return base / f"horsies-{account.uid}-{short_hash(home.directory)}"
+
+
+def socket_files(directory: Path) -> tuple[Path, Path]:
+    return directory / _SOCKET_NAME, directory / f"{_SOCKET_NAME}.lock"
+
+
+def nearest_project(start: Path) -> Path:
+    for directory in (start, *start.parents):
+        if (directory / ".horsies").is_dir() or (directory / "pyproject.toml").is_file():
+            return directory
+    return start
+
+
+def filesystem_type(path: Path, mounts: Iterable[tuple[str, str]]) -> str:
+    """The type of the filesystem that holds the path, from (mount point, type) pairs."""
+    holding = [(len(point), kind) for point, kind in mounts if path.is_relative_to(point)]
+    return max(holding, default=(0, ""))[1]
+
+
+def short_hash(path: Path) -> str:
+    return hashlib.sha256(os.fsencode(path)).hexdigest()[:12]
+
+
+def _configured_project() -> Path | None:
+    configured = os.environ.get("HORSIES_HOME")
+    return Path(configured) if configured else None
+
+
+def _is_reachable(project: Path, account: Account) -> bool:
+    existing = next(path for path in (project, *project.parents) if path.exists())
+    return account.can_reach(existing)
+
+
+def _open_to_server_user(directories: Iterable[Path]) -> None:
+    """Undo a strict umask on directories we made, so that the server's user can pass through."""
+    for directory in directories:
+        directory.chmod(0o755)
+
+
+def _require_local_filesystem(directory: Path) -> None:
+    mounts = [(mount.mountpoint, mount.fstype) for mount in psutil.disk_partitions(all=True)]
+    kind = filesystem_type(directory, mounts)
+    if kind in NETWORK_FILESYSTEMS:
+        raise refusal(
+            f"embedded PostgreSQL cannot keep data on a network filesystem ({kind}): {directory}",
+            cure="set HORSIES_HOME to a directory on a local disk",
+        )

@@ -1,0 +1,117 @@
+"""The running server process: its command line, its pid, whether it accepts logins, its end."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import time
+from importlib.resources import files
+from pathlib import Path
+from urllib.parse import quote
+
+import psutil
+import psycopg
+
+from horsies.embedded_postgres.home import socket_files
+from horsies.embedded_postgres.launch import Launch
+from horsies.embedded_postgres.privileges import is_private
+
+_STOP_SECONDS = 60.0
+
+
+def url(socket_directory: Path, *, user: str = "horsies", database: str = "horsies") -> str:
+    return (
+        f"postgresql://{user}@/{database}?host={quote(str(socket_directory), safe='/')}&port=5432"
+    )
+
+
+def answering_version(socket_directory: Path, uid: int) -> str | None:
+    """The version of the server that lets us in, None when none does.
+
+    Readiness is a real login: the socket answers during crash recovery too. The superuser's
+    reserved connections keep a full server recognizable as a running one.
+    """
+    if not is_private(socket_directory, uid):
+        return None
+    try:
+        with psycopg.connect(
+            url(socket_directory, user="postgres"), connect_timeout=5
+        ) as connection:
+            return (connection.info.parameter_status("server_version") or "?").split()[0]
+    except psycopg.OperationalError:
+        return None
+
+
+def has_clients(socket_directory: Path) -> bool:
+    query = files("horsies.embedded_postgres").joinpath("sql", "client_backends.sql").read_bytes()
+    try:
+        with psycopg.connect(
+            url(socket_directory, user="postgres"), connect_timeout=5
+        ) as connection:
+            row = connection.execute(query).fetchone()
+    except psycopg.OperationalError:
+        return True  # too full to tell: certainly not idle
+    return row is None or row[0] > 0
+
+
+def recorded_pid(data: Path) -> int | None:
+    try:
+        return int((data / "postmaster.pid").read_text().split("\n", 1)[0])
+    except (FileNotFoundError, ValueError):
+        return None
+
+
+def live_pid(data: Path) -> int | None:
+    """The pid of this data directory's server. A recorded pid alone proves nothing: after a reboot
+    it may be anybody's, and a zombie still answers signals. A server works inside its directory.
+    """
+    pid = recorded_pid(data)
+    if pid is None:
+        return None
+    try:
+        return pid if Path(psutil.Process(pid).cwd()).samefile(data) else None
+    except (psutil.Error, OSError):
+        return None
+
+
+def start(launch: Launch, log: int) -> "subprocess.Popen[bytes]":
+    """Start the server; the caller holds the supervisor lock and found no live server."""
+    environment: dict[str, str] = {}
+    if (stale := recorded_pid(launch.home.data)) is not None:
+        # PostgreSQL refuses to start while that pid is alive, whoever has it now. Told that it is
+        # a parent of ours it looks past it, and still checks the shared memory. Deleting the file
+        # would skip that check (patroni/patroni pull request 681).
+        environment["PG_GRANDPARENT_PID"] = str(stale)
+    for leftover in socket_files(launch.socket_directory):
+        leftover.unlink(missing_ok=True)
+    return launch.account.start(_command(launch), log=log, environment=environment)
+
+
+def stop(data: Path) -> bool:
+    """End the server of this data directory by a fast shutdown; False when none runs."""
+    pid = live_pid(data)
+    if pid is None:
+        return False
+    deadline = time.monotonic() + _STOP_SECONDS
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGINT)
+    while live_pid(data) == pid:
+        if time.monotonic() > deadline:
+            os.kill(pid, signal.SIGQUIT)  # the next start recovers
+            break
+        time.sleep(0.05)
+    return True
+
+
+def _command(launch: Launch) -> list[str | Path]:
+    settings = {
+        "listen_addresses": "",
+        "unix_socket_directories": str(launch.socket_directory),
+        "unix_socket_permissions": "0700",
+        "cluster_name": "horsies-embedded",
+        "max_connections": "100",
+        **({"io_method": "sync"} if launch.binaries.major >= 18 else {}),
+        **launch.settings,
+    }
+    options = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
+    return [launch.binaries.directory / "postgres", "-D", launch.home.data, *options]

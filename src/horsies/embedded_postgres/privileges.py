@@ -1,0 +1,128 @@
+"""Who the server runs as: PostgreSQL refuses root, so root's servers run as an unprivileged user.
+
+No account is created and nobody else's permissions are changed.
+"""
+
+import os
+import pwd
+import stat
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from horsies.embedded_postgres.refusals import refusal
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """The user that server programs run as; `is_dropped` when we are root and must become them."""
+
+    uid: int
+    gid: int
+    is_dropped: bool
+
+    def run(self, command: Sequence[str | Path], *, stdin: str = "") -> tuple[int, str]:
+        """Run a program to its end; answer its exit code and everything it printed."""
+        finished = subprocess.run(
+            command,
+            input=stdin,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            check=False,
+            text=True,
+            errors="replace",
+            cwd="/",
+            env=scrubbed_environment(),
+            user=self.uid if self.is_dropped else None,
+            group=self.gid if self.is_dropped else None,
+            extra_groups=[] if self.is_dropped else None,
+        )
+        return finished.returncode, finished.stdout
+
+    def start(
+        self, command: Sequence[str | Path], *, log: int, environment: Mapping[str, str]
+    ) -> "subprocess.Popen[bytes]":
+        """Start a program in a session of its own, out of reach of a Ctrl-C in the terminal."""
+        return subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            cwd="/",
+            env=scrubbed_environment() | dict(environment),
+            start_new_session=True,
+            user=self.uid if self.is_dropped else None,
+            group=self.gid if self.is_dropped else None,
+            extra_groups=[] if self.is_dropped else None,
+        )
+
+    def can_reach(self, path: Path) -> bool:
+        """Whether this user can enter the directory; the kernel also knows access lists."""
+        code, _ = self.run(["/bin/sh", "-c", 'test -x "$0"', path])
+        return code == 0
+
+
+def server_account() -> Account:
+    uid = os.geteuid()
+    if uid != 0:
+        _require_name(uid)
+        return Account(uid, os.getegid(), is_dropped=False)
+    name = os.environ.get("HORSIES_PG_USER") or "nobody"
+    try:
+        entry = pwd.getpwnam(name)
+    except KeyError as error:
+        raise refusal(
+            f"embedded PostgreSQL cannot run as root, and there is no user {name!r} to run it as",
+            cure="set HORSIES_PG_USER to an existing unprivileged user",
+        ) from error
+    if entry.pw_uid == 0:
+        raise refusal(
+            f"embedded PostgreSQL cannot run as {name!r}: that is root",
+            cure="set HORSIES_PG_USER to an existing unprivileged user",
+        )
+    return Account(entry.pw_uid, entry.pw_gid, is_dropped=True)
+
+
+def scrubbed_environment() -> dict[str, str]:
+    """Our environment without what would misdirect initdb and postgres: locales that this machine
+    may not have, and libpq or server settings meant for another database.
+    """
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if name not in ("LANG", "LANGUAGE") and not name.startswith(("LC_", "PG"))
+    }
+
+
+def make_private(directory: Path, account: Account) -> None:
+    """Create the directory for this user alone, or make sure that it already is so."""
+    try:
+        directory.mkdir(mode=0o700)
+    except FileExistsError:
+        if not is_private(directory, account.uid):
+            raise refusal(
+                f"embedded PostgreSQL: {directory} is not private to user {account.uid}",
+                cure="remove it, or set HORSIES_HOME to another directory",
+            ) from None
+        return
+    if account.is_dropped:
+        os.chown(directory, account.uid, account.gid)
+
+
+def is_private(directory: Path, uid: int) -> bool:
+    try:
+        found = directory.lstat()
+    except FileNotFoundError:
+        return False
+    return stat.S_ISDIR(found.st_mode) and found.st_uid == uid and not found.st_mode & 0o077
+
+
+def _require_name(uid: int) -> None:
+    try:
+        pwd.getpwuid(uid)
+    except KeyError as error:
+        raise refusal(
+            f"embedded PostgreSQL cannot run as user {uid}: the system has no name for it",
+            cure="set HORSIES_DATABASE_URL to a PostgreSQL of your own, or run as a named user",
+        ) from error

@@ -1,0 +1,11 @@
+"""How the embedded server says no: one configuration error, with the way out."""
+
+from horsies.errors import ConfigurationError, ErrorCode
+
+URL_INSTEAD = "set HORSIES_DATABASE_URL to a PostgreSQL of your own"
+
+
+def refusal(message: str, *notes: str, cure: str = URL_INSTEAD) -> ConfigurationError:
+    return ConfigurationError(
+        message, code=ErrorCode.BROKER_INVALID_URL, notes=list(notes), help_text=cure
+    )

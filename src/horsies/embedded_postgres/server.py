@@ -1,0 +1,185 @@
+"""Using the embedded server: all processes of a project share it, the last to go frees it."""
+
+import contextlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from horsies.embedded_postgres import locks, postmaster
+from horsies.embedded_postgres.binaries import choose, require_available
+from horsies.embedded_postgres.home import Home, locate, prepare, socket_directory
+from horsies.embedded_postgres.launch import START_SECONDS, Launch
+from horsies.embedded_postgres.locks import FileLock
+from horsies.embedded_postgres.privileges import scrubbed_environment, server_account
+from horsies.embedded_postgres.refusals import refusal
+
+_LOCK_SECONDS = 3 * START_SECONDS  # others may be starting the server, one after the other
+_LOG_TAIL_BYTES = 3000
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddedServer:
+    """A reference to the running server, valid until `release()` or the end of this process."""
+
+    url: str
+    superuser_url: str
+    version: str
+    directory: Path
+    _reference: FileLock
+
+    def release(self) -> None:
+        self._reference.release()
+
+
+@dataclass(frozen=True, slots=True)
+class ServerStatus:
+    directory: Path
+    is_running: bool
+    version: str | None
+    url: str | None
+    postmaster_pid: int | None
+
+
+def acquire(
+    directory: Path | None = None,
+    *,
+    idle_timeout: float = 300.0,
+    quiet: bool = False,
+    settings: Mapping[str, str] | None = None,
+) -> EmbeddedServer:
+    """Join the project's server, starting it if need be. Blocks; safe from any thread.
+
+    `directory` is the project's, by default HORSIES_HOME or the one around the working directory.
+    `idle_timeout` and `settings` (server parameters) count for the call that starts the server.
+    """
+    require_available()
+    home = prepare(locate(directory))
+    with contextlib.ExitStack() as undo:
+        reference = undo.enter_context(locks.shared(home.use_lock, within=_LOCK_SECONDS))
+        # Held while logging in, too: a supervisor takes this lock before it ends an idle server.
+        with locks.exclusive(home.start_lock, within=_LOCK_SECONDS):
+            socket = _socket_directory(home)
+            version = postmaster.answering_version(socket, server_account().uid)
+            if version is None:
+                version, socket = _start(home, idle_timeout, settings or {})
+        undo.pop_all()
+    if not quiet:
+        place = f"embedded PostgreSQL {version} at {home.directory}"
+        sys.stderr.write(f"{place} (development only)\n")
+    return EmbeddedServer(
+        url=postmaster.url(socket),
+        superuser_url=postmaster.url(socket, user="postgres", database="postgres"),
+        version=version,
+        directory=home.directory,
+        _reference=reference,
+    )
+
+
+def status(directory: Path | None = None) -> ServerStatus:
+    """What is there now; nothing is started or created."""
+    home = locate(directory)
+    socket = _socket_directory(home)
+    version = postmaster.answering_version(socket, server_account().uid)
+    return ServerStatus(
+        directory=home.directory,
+        is_running=version is not None,
+        version=version,
+        url=postmaster.url(socket) if version else None,
+        postmaster_pid=postmaster.live_pid(home.data),
+    )
+
+
+def stop(directory: Path | None = None) -> bool:
+    """End the server, whoever uses it; False when none was running."""
+    home = locate(directory)
+    if not home.data.exists():
+        return False
+    with locks.exclusive(home.start_lock, within=_LOCK_SECONDS):
+        return _stop(home)
+
+
+def reset(directory: Path | None = None) -> bool:
+    """Stop the server and delete all its data; refused while processes use it."""
+    home = locate(directory)
+    if not home.directory.exists():
+        return False
+    with locks.exclusive(home.start_lock, within=_LOCK_SECONDS):
+        unused = locks.try_exclusive(home.use_lock)
+        if unused is None:
+            raise refusal(
+                "embedded PostgreSQL: other processes use the server",
+                cure="end them, then try again",
+            )
+        with unused:
+            _stop(home)
+            existed = home.data.exists()
+            for remains in (home.data, home.data.with_name("data.tmp")):
+                if remains.exists():
+                    shutil.rmtree(remains)
+            home.record.unlink(missing_ok=True)
+            return existed
+
+
+def _socket_directory(home: Home) -> Path:
+    """Where the running server said it listens: our own environment may name other places."""
+    with contextlib.suppress(FileNotFoundError):
+        return Path(json.loads(home.record.read_text())["socket_directory"])
+    return socket_directory(home, server_account())
+
+
+def _start(home: Home, idle_timeout: float, settings: Mapping[str, str]) -> tuple[str, Path]:
+    account = server_account()
+    socket = socket_directory(home, account)
+    launch = Launch(home, choose(home.data, account), account, socket, idle_timeout, settings)
+    _write_record(home, launch)
+    # The supervisor imports what we import, from its own working directory.
+    environment = scrubbed_environment() | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    started = subprocess.run(
+        [sys.executable, "-P", "-m", "horsies.embedded_postgres.supervisor", launch.to_json()],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        check=False,
+        text=True,
+        errors="replace",
+        cwd="/",
+        env=environment,
+    )
+    version = postmaster.answering_version(socket, account.uid)
+    if started.returncode != 0 or version is None:
+        message, *notes = started.stderr.strip().split("\n", 1) or [""]
+        raise refusal(
+            message or "embedded PostgreSQL ended as soon as it had started",
+            *notes,
+            f"end of {home.log}:\n{_log_tail(home.log)}",
+            cure="see the cause above, or set HORSIES_DATABASE_URL to a PostgreSQL of your own",
+        )
+    return version, socket
+
+
+def _write_record(home: Home, launch: Launch) -> None:
+    temporary = home.record.with_name("server.json.tmp")
+    fields = {
+        "socket_directory": str(launch.socket_directory),
+        "version": launch.binaries.version,
+    }
+    temporary.write_text(json.dumps(fields))
+    temporary.replace(home.record)
+
+
+def _stop(home: Home) -> bool:
+    was_running = postmaster.stop(home.data)
+    locks.exclusive(home.supervisor_lock, within=START_SECONDS).release()  # until it has left, too
+    return was_running
+
+
+def _log_tail(log: Path) -> str:
+    try:
+        content = log.read_bytes()
+    except FileNotFoundError:
+        return "(empty)"
+    return content[-_LOG_TAIL_BYTES:].decode(errors="replace").strip()

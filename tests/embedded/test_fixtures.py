@@ -1,0 +1,51 @@
+"""The databases that the other tests stand on."""
+
+import psycopg
+import pytest
+
+from support.cluster import DurableCluster
+from support.eventually import eventually, eventually_async
+
+
+def test_empty_database_belongs_to_an_ordinary_role(empty_database_url: str) -> None:
+    with psycopg.connect(empty_database_url) as connection:
+        row = connection.execute(
+            "select rolsuper, pg_get_userbyid(datdba) = current_user"
+            " from pg_roles, pg_database"
+            " where rolname = current_user and datname = current_database()"
+        ).fetchone()
+
+    assert row == (False, True)
+
+
+def test_committed_rows_survive_kill9(durable_cluster: DurableCluster) -> None:
+    with psycopg.connect(durable_cluster.url) as connection:
+        connection.execute("create table kept as select generate_series(1, 100) as number")
+
+    durable_cluster.kill9()
+    durable_cluster.start()
+
+    with psycopg.connect(durable_cluster.url) as connection:
+        assert connection.execute("select count(*) from kept").fetchone() == (100,)
+
+
+def test_eventually_returns_the_first_truthy_answer() -> None:
+    answers = iter([0, "", "ready"])
+
+    assert eventually(lambda: next(answers)) == "ready"
+
+
+def test_eventually_reports_the_last_exception() -> None:
+    def fails() -> bool:
+        raise LookupError("not there")
+
+    with pytest.raises(AssertionError, match="not there"):
+        eventually(fails, within=0.05)
+
+
+async def test_eventually_async_reports_the_last_value() -> None:
+    async def never() -> list[int]:
+        return []
+
+    with pytest.raises(AssertionError, match=r"last: \[\]"):
+        await eventually_async(never, within=0.05)

@@ -1,0 +1,185 @@
+"""PostgreSQL for the tests: one fast private server per run, and ones that crash tests may kill."""
+
+import os
+import shutil
+import signal
+import tempfile
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
+
+import psycopg
+from psycopg import sql
+
+from horsies import embedded_postgres
+from horsies.embedded_postgres import locks
+from support.eventually import eventually
+
+RUN_DIRECTORY = "HORSIES_TEST_RUN_DIRECTORY"  # set by the controlling process, inherited by workers
+CONFIGURED_URL = "HORSIES_TEST_DATABASE_URL"
+
+FAST_SETTINGS = {
+    "fsync": "off",
+    "synchronous_commit": "off",
+    "full_page_writes": "off",
+    "max_connections": "200",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A server to make databases on: `url` may create them, `owner` is who the tests log in as."""
+
+    url: str
+    owner: str | None
+
+    def database_url(self, name: str) -> str:
+        parts = urlsplit(self.url)
+        netloc = f"{self.owner}@" if self.owner else parts.netloc
+        return urlunsplit(parts._replace(netloc=netloc, path=f"/{name}"))
+
+    def create_database(self, name: str, *, template: str = "template0") -> None:
+        statement = sql.SQL("create database {} template {}").format(
+            sql.Identifier(name), sql.Identifier(template)
+        )
+        if self.owner:
+            statement += sql.SQL(" owner {}").format(sql.Identifier(self.owner))
+        self._execute(statement)
+
+    def rename_database(self, name: str, new_name: str) -> None:
+        self._execute(
+            sql.SQL("alter database {} rename to {}").format(
+                sql.Identifier(name), sql.Identifier(new_name)
+            )
+        )
+
+    def drop_database(self, name: str) -> None:
+        self._execute(
+            sql.SQL("drop database if exists {} with (force)").format(sql.Identifier(name))
+        )
+
+    def has_database(self, name: str) -> bool:
+        with psycopg.connect(self.url) as connection:
+            found = connection.execute("select 1 from pg_database where datname = %s", [name])
+            return found.fetchone() is not None
+
+    @contextmanager
+    def temporary_database(self, *, template: str = "template0") -> Iterator[str]:
+        """The URL of a database that exists for the length of the block."""
+        name = f"horsies_test_{uuid.uuid4().hex[:12]}"
+        self.create_database(name, template=template)
+        try:
+            yield self.database_url(name)
+        finally:
+            self.drop_database(name)
+
+    def _execute(self, statement: sql.Composed) -> None:
+        with psycopg.connect(self.url, autocommit=True) as connection:
+            connection.execute(statement)
+
+
+@contextmanager
+def run_server() -> Iterator[Server]:
+    """The server shared by all processes of this test run."""
+    if configured := os.environ.get(CONFIGURED_URL):
+        yield Server(configured, owner=None)
+        return
+    server = embedded_postgres.acquire(
+        run_directory(), idle_timeout=5, quiet=True, settings=FAST_SETTINGS
+    )
+    try:
+        yield Server(server.superuser_url, owner="horsies")
+    finally:
+        server.release()
+
+
+def migrated_template(server: Server) -> str:
+    """The name of a database with our schema, made by the first process that asks."""
+    from horsies.database.migrate import migrate
+
+    name = template_name()
+    with locks.exclusive(run_directory() / "template.lock", within=120):
+        if not server.has_database(name):
+            unfinished = f"{name}_unfinished"
+            server.drop_database(unfinished)
+            server.create_database(unfinished)
+            with psycopg.connect(server.database_url(unfinished)) as connection:
+                migrate(connection)
+            server.rename_database(unfinished, name)
+    return name
+
+
+def template_name() -> str:
+    return f"horsies_template_{run_directory().name[-8:].lower()}"
+
+
+def run_directory() -> Path:
+    return Path(os.environ[RUN_DIRECTORY])
+
+
+def start_run() -> None:
+    os.environ[RUN_DIRECTORY] = str(make_directory())
+
+
+def end_run() -> None:
+    if configured := os.environ.get(CONFIGURED_URL):
+        Server(configured, owner=None).drop_database(template_name())
+    remove_directory(run_directory())
+
+
+def make_directory() -> Path:
+    """A short temporary directory that the server's user can reach, unlike pytest's own."""
+    directory = Path(tempfile.mkdtemp(prefix="horsies-test-"))
+    directory.chmod(0o755)
+    return directory
+
+
+def remove_directory(directory: Path) -> None:
+    embedded_postgres.stop(directory)
+    shutil.rmtree(directory)
+
+
+class DurableCluster:
+    """A server of its own with durable settings, to be killed and started again."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self._server: embedded_postgres.EmbeddedServer | None = None
+
+    @property
+    def url(self) -> str:
+        assert self._server is not None
+        return self._server.url
+
+    @property
+    def superuser_url(self) -> str:
+        assert self._server is not None
+        return self._server.superuser_url
+
+    @property
+    def postmaster_pid(self) -> int:
+        pid = embedded_postgres.status(self.directory).postmaster_pid
+        assert pid is not None
+        return pid
+
+    def start(self) -> None:
+        previous = self._server
+        self._server = embedded_postgres.acquire(self.directory, idle_timeout=5, quiet=True)
+        if previous:
+            previous.release()
+
+    def stop(self) -> None:
+        embedded_postgres.stop(self.directory)
+
+    def kill9(self) -> None:
+        """Kill the server as a power cut would, and wait until it is gone."""
+        os.kill(self.postmaster_pid, signal.SIGKILL)
+        eventually(lambda: embedded_postgres.status(self.directory).postmaster_pid is None)
+
+    def close(self) -> None:
+        if self._server:
+            self._server.release()
+        remove_directory(self.directory)
