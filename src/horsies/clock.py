@@ -1,0 +1,21 @@
+"""The only source of time: wall clock for records, monotonic clock for waiting, jitter for both."""
+
+import random
+import time
+from datetime import UTC, datetime
+
+_random = random.SystemRandom()
+
+
+def utc_now() -> datetime:
+    """The producer's or worker's own wall clock; the database's clock decides everything else."""
+    return datetime.now(UTC)
+
+
+def monotonic() -> float:
+    return time.monotonic()
+
+
+def jittered(seconds: float, *, low: float = 0.75, high: float = 1.25) -> float:
+    """`seconds` spread uniformly, so that many processes do not act in step."""
+    return seconds * _random.uniform(low, high)

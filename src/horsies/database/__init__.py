@@ -1,0 +1,1 @@
+"""Everything that knows PostgreSQL: connections, statements, migrations, notifications."""

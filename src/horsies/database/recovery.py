@@ -1,0 +1,83 @@
+"""Statements of recovery and retention, for the reaper and for the broker's manual calls."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+from horsies.database.arrays import plain_array, quoted_array
+from horsies.database.functions import call_sql
+from horsies.database.rows import ExpiredTask, Receipt, Scalar, StaleRun, WorkerStats
+from horsies.database.sql_files import query
+from horsies.database.statement import Statement
+
+# 1,000 rows a statement: short enough that no claim waits for it, long enough to be cheap per row.
+BATCH = 1_000
+
+
+def expire_tasks() -> Statement[Scalar]:
+    """T10 for one batch; how many."""
+    return Statement(call_sql("expire_tasks"), {"batch_limit": BATCH}, Scalar)
+
+
+def requeue_stale_claims(stale_after: timedelta, gone_owners: Sequence[str]) -> Statement[Scalar]:
+    """T12 for one batch; how many."""
+    parameters = {
+        "stale_after": stale_after,
+        "gone_owners": quoted_array(gone_owners),
+        "batch_limit": BATCH,
+    }
+    return Statement(call_sql("requeue_stale_claims"), parameters, Scalar)
+
+
+def stale_runs(stale_after: timedelta) -> Statement[StaleRun]:
+    parameters = {"stale_after": stale_after, "batch_limit": BATCH}
+    return Statement(call_sql("stale_runs"), parameters, StaleRun)
+
+
+@dataclass(frozen=True, slots=True)
+class LostRun:
+    """A run to give up, with the decision about its retry."""
+
+    run: StaleRun
+    result: str
+    message: str
+    reason: str
+    retry_delay_s: float | None
+
+
+def fail_lost_tasks(stale_after: timedelta, lost: Sequence[LostRun]) -> Statement[Receipt]:
+    """T9 or T8, judged again under the row lock."""
+    return Statement(
+        call_sql("fail_lost_tasks"),
+        {
+            "stale_after": stale_after,
+            "task_ids": quoted_array([item.run.id for item in lost]),
+            "owner_ids": quoted_array([item.run.owner_id for item in lost]),
+            "claims": quoted_array([item.run.claim for item in lost]),
+            "attempts": plain_array([item.run.attempt for item in lost]),
+            "results": quoted_array([item.result for item in lost]),
+            "error_messages": quoted_array([item.message for item in lost]),
+            "failed_reasons": quoted_array([item.reason for item in lost]),
+            "retry_delays": plain_array([item.retry_delay_s for item in lost]),
+        },
+        Receipt,
+    )
+
+
+def expired_tasks() -> Statement[ExpiredTask]:
+    return Statement(query("tasks", "expired_tasks"), {}, ExpiredTask)
+
+
+def worker_stats() -> Statement[WorkerStats]:
+    return Statement(query("tasks", "worker_stats"), {}, WorkerStats)
+
+
+def prune_tasks(status: str, older_than: timedelta) -> Statement[Scalar]:
+    parameters = {"ended_status": status, "older_than": older_than, "batch_limit": BATCH}
+    return Statement(call_sql("prune_tasks"), parameters, Scalar)
+
+
+def prune(kind: str, older_than: timedelta) -> Statement[Scalar]:
+    """One batch of `heartbeats`, `worker_states` or `workflows`."""
+    parameters = {"older_than": older_than, "batch_limit": BATCH}
+    return Statement(call_sql(f"prune_{kind}"), parameters, Scalar)

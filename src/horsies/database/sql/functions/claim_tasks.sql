@@ -1,0 +1,126 @@
+-- horsies_claim_tasks: PENDING -> RUNNING (claimed and started at once, T2 + T4) or PENDING -> CLAIMED (T2) for one worker.
+-- Caller: worker/claimer.py.  Locks: the cluster claim lock only under a cap; horsies_tasks, skipping locked rows.
+-- A lane is an execution kind: a task name's lane stands in task_names/task_lanes, every other name is lane 1.
+-- Per lane the first lane_starts rows start at once, the next lane_claims rows wait in the worker's buffer.
+-- Marks are where earlier passes of this worker stopped, per queue, priority and lane: dead index entries before them are
+-- not walked again (decision 0003). A full look ignores the marks and takes over claims whose lease has passed (T3).
+create or replace function horsies_claim_tasks(
+    owner_id text, hostname text, own_pid integer, lease interval, is_full_look boolean, batch_limit integer,
+    queues text[], queue_caps integer[], cluster_cap integer,
+    task_names text[], task_lanes integer[], lane_starts integer[], lane_claims integer[], child_pids integer[],
+    mark_queues text[], mark_priorities integer[], mark_lanes integer[], mark_times timestamptz[], mark_ids text[]
+) returns table (
+    id text, task_name text, queue_name text, priority integer, args text, kwargs text, attempt integer,
+    claim text, enqueued_at timestamptz, task_options text, is_workflow_task boolean, lane integer, worker_pid integer
+)
+language plpgsql
+set search_path from current
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+as $$
+#variable_conflict use_column
+declare
+    now_at timestamptz := horsies_now();
+    has_lanes boolean := cardinality(task_names) > 0;
+    left_in_total integer := 0;
+    left_in_queue integer;
+    lane_left integer[];
+    in_flight bigint;
+    at_priority bigint;
+    known_priority integer;
+    next_priority integer;
+    mark_at integer;
+    found_ids text[];
+    found_lanes integer[];
+    picked_ids text[] := '{}';
+    picked_lanes integer[] := '{}';
+begin
+    for l in 1..cardinality(lane_starts) loop
+        lane_left[l] := lane_starts[l] + lane_claims[l];
+        left_in_total := left_in_total + lane_left[l];
+    end loop;
+    if cluster_cap is not null or array_remove(queue_caps, null) <> '{}' then
+        perform pg_advisory_xact_lock(horsies_lock_key('claim'));
+    end if;
+    if cluster_cap is not null then
+        select count(*) into in_flight from horsies_tasks t
+        where t.status = 'RUNNING' or (t.status = 'CLAIMED' and t.claim_expires_at >= now_at);
+        left_in_total := least(left_in_total, cluster_cap - in_flight);
+    end if;
+    if is_full_look then
+        perform horsies_release_expired_claims(now_at);
+    end if;
+
+    for q in 1..cardinality(queues) loop
+        exit when left_in_total <= 0;
+        left_in_queue := least(left_in_total, nullif(batch_limit, 0));
+        if queue_caps[q] is not null then
+            select count(*) into in_flight from horsies_tasks t
+            where t.queue_name = queues[q]
+              and (t.status = 'RUNNING' or (t.status = 'CLAIMED' and t.claim_expires_at >= now_at));
+            left_in_queue := least(left_in_queue, queue_caps[q] - in_flight);
+        end if;
+        at_priority := -2147483649;
+        while left_in_queue > 0 loop
+            -- The next priority: a known one, or a new one in the gap before it (an empty range of the index).
+            select min(m.priority) into known_priority
+            from unnest(mark_queues, mark_priorities) m(queue, priority)
+            where m.queue = queues[q] and m.priority > at_priority;
+            next_priority := null;
+            select t.priority into next_priority from horsies_tasks t
+            where t.status = 'PENDING' and t.queue_name = queues[q] and t.priority > at_priority
+              and t.priority < coalesce(known_priority, 2147483648)
+            order by t.queue_name, t.priority, t.enqueued_at, t.id limit 1;
+            next_priority := coalesce(next_priority, known_priority);
+            exit when next_priority is null;
+            at_priority := next_priority;
+
+            found_ids := '{}';
+            found_lanes := '{}';
+            for l in 1..cardinality(lane_starts) loop
+                continue when lane_left[l] <= 0;
+                select m.position into mark_at
+                from unnest(mark_queues, mark_priorities, mark_lanes) with ordinality m(queue, priority, lane, position)
+                where m.queue = queues[q] and m.priority = next_priority and m.lane = l;
+                with found as (
+                    select t.id from horsies_tasks t
+                    where t.status = 'PENDING' and t.queue_name = queues[q] and t.priority = next_priority
+                      and t.enqueued_at <= now_at
+                      and (t.enqueued_at, t.id) > (coalesce(mark_times[mark_at], '-infinity'), coalesce(mark_ids[mark_at], ''))
+                      and (t.next_retry_at is null or t.next_retry_at <= now_at)
+                      and (t.good_until is null or t.good_until > now_at)
+                      and (not has_lanes or l = coalesce(task_lanes[array_position(task_names, t.task_name::text)], 1))
+                      and (not t.is_workflow_task or horsies_stopped_workflow(t.id) is null)
+                    order by t.enqueued_at, t.id
+                    limit least(left_in_queue, lane_left[l])
+                    for update skip locked)
+                select found_ids || coalesce(array_agg(f.id::text), '{}'),
+                       found_lanes || coalesce(array_agg(l), '{}')
+                into found_ids, found_lanes from found f;
+            end loop;
+
+            if cardinality(found_ids) > left_in_queue then
+                -- Lanes share what is left under a cap: the oldest rows win, whatever their lane.
+                select array_agg(o.id order by o.position), array_agg(o.lane order by o.position)
+                into found_ids, found_lanes
+                from (select f.id, f.lane, row_number() over (order by t.enqueued_at, t.id) as position
+                      from unnest(found_ids, found_lanes) f(id, lane) join horsies_tasks t on t.id = f.id
+                      order by position limit left_in_queue) o;
+            end if;
+            picked_ids := picked_ids || found_ids;
+            picked_lanes := picked_lanes || found_lanes;
+            left_in_queue := left_in_queue - cardinality(found_ids);
+            left_in_total := left_in_total - cardinality(found_ids);
+            for l in 1..cardinality(lane_left) loop
+                lane_left[l] := lane_left[l] - cardinality(array_positions(found_lanes, l));
+            end loop;
+            exit when not 0 < any (lane_left);
+        end loop;
+        exit when not 0 < any (lane_left) or (batch_limit > 0 and left_in_queue = 0);
+    end loop;
+
+    return query select * from horsies_take_tasks(
+        owner_id, hostname, own_pid, lease, now_at, picked_ids, picked_lanes, lane_starts, child_pids);
+end $$;

@@ -1,0 +1,60 @@
+-- horsies_fail_tasks: RUNNING -> FAILED (T7) or RUNNING -> PENDING (retry, T8) for a batch of one worker's claims, each with its attempt row.
+-- Caller: worker/completer.py, which sorts by id.  Locks: horsies_tasks, by id.
+-- A retry happens when a delay is given, retries are left and it would start strictly before the deadline; the database's clock decides.
+create or replace function horsies_fail_tasks(
+    owner_id text, task_ids text[], claims timestamptz[], attempts integer[], results text[],
+    error_codes text[], error_messages text[], failed_reasons text[], outcomes text[], retry_delays double precision[]
+) returns table (task_id text, outcome text, retry_after double precision)
+language plpgsql
+set search_path from current
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+as $$
+#variable_conflict use_column
+declare
+    now_at timestamptz := horsies_now();
+begin
+    return query
+        with held as (
+            select t.id, i.*, t.started_at, t.worker_hostname, t.worker_pid, t.worker_process_name,
+                now_at + make_interval(secs => i.delay) as retry_at,
+                i.delay is not null and t.retry_count < t.max_retries
+                    and (t.good_until is null or now_at + make_interval(secs => i.delay) < t.good_until)
+                    and (not t.is_workflow_task or horsies_stopped_workflow(t.id) is distinct from 'CANCELLED') as will_retry
+            from unnest(task_ids, claims, attempts, results, error_codes, error_messages, failed_reasons, outcomes, retry_delays)
+                i(task_id, claim, attempt, result, error_code, error_message, failed_reason, outcome, delay)
+            join horsies_tasks t on t.id = i.task_id
+            where t.status || '' = 'RUNNING' and t.claimed_by_worker_id = owner_id
+              and t.claimed_at = i.claim and t.retry_count + 1 = i.attempt
+            order by t.id for update of t
+        ), ended as (
+            update horsies_tasks t set
+                status = case when h.will_retry then 'PENDING' else 'FAILED' end,
+                failed_at = case when h.will_retry then null else now_at end,
+                result = case when h.will_retry then null else h.result end,
+                error_code = case when h.will_retry then null else h.error_code end,
+                failed_reason = case when h.will_retry then null else h.failed_reason end,
+                retry_count = t.retry_count + case when h.will_retry then 1 else 0 end,
+                next_retry_at = case when h.will_retry then h.retry_at else t.next_retry_at end,
+                enqueued_at = case when h.will_retry then h.retry_at else t.enqueued_at end,
+                claimed_at = case when h.will_retry then null else t.claimed_at end,
+                claimed_by_worker_id = case when h.will_retry then null else t.claimed_by_worker_id end,
+                started_at = case when h.will_retry then null else t.started_at end,
+                worker_pid = case when h.will_retry then null else t.worker_pid end,
+                worker_hostname = case when h.will_retry then null else t.worker_hostname end,
+                worker_process_name = case when h.will_retry then null else t.worker_process_name end,
+                finalizing_at = null, finalizing_by_worker_id = null, cancel_requested_at = null, updated_at = now_at
+            from held h where t.id = h.id
+        ), recorded as (
+            insert into horsies_task_attempts (task_id, attempt, outcome, will_retry, started_at, finished_at, error_code,
+                error_message, failed_reason, worker_id, worker_hostname, worker_pid, worker_process_name)
+            select h.id, h.attempt, h.outcome, h.will_retry, h.started_at, now_at, h.error_code,
+                h.error_message, h.failed_reason, owner_id, h.worker_hostname, h.worker_pid, h.worker_process_name
+            from held h
+        )
+        select i.id, case when h.id is null then 'claim_lost' when h.will_retry then 'retried' else 'failed' end,
+            case when h.will_retry then i.delay end
+        from unnest(task_ids, retry_delays) i(id, delay) left join held h on h.id = i.id;
+end $$;

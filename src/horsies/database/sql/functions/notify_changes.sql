@@ -1,0 +1,53 @@
+-- The notification triggers: they only wake listeners; polling is the truth.
+-- Statement level with transition tables: one call per statement, the channels and payloads of a row-level trigger.
+
+create or replace function horsies_notify_task_changes_insert() returns trigger language plpgsql as $$
+begin
+    perform pg_notify('task_new', i.id), case when octet_length('task_queue_' || i.queue_name) <= 63
+            then pg_notify('task_queue_' || i.queue_name, i.id) end
+    from inserted i where i.status = 'PENDING';
+    return null;
+end $$;
+
+create or replace function horsies_notify_task_changes_update() returns trigger language plpgsql as $$
+begin
+    perform pg_notify('task_done', a.id)
+    from after a join before b on b.id = a.id
+    where a.status in ('COMPLETED', 'FAILED', 'CANCELLED', 'EXPIRED') and b.status <> a.status;
+    return null;
+end $$;
+
+create or replace function horsies_notify_task_status_change_insert() returns trigger language plpgsql as $$
+begin
+    perform pg_notify('horsies_task_status', i.id) from inserted i;
+    return null;
+end $$;
+
+create or replace function horsies_notify_task_status_change_update() returns trigger language plpgsql as $$
+begin
+    perform pg_notify('horsies_task_status', a.id)
+    from after a join before b on b.id = a.id where b.status <> a.status;
+    return null;
+end $$;
+
+create or replace function horsies_notify_worker_state_change() returns trigger language plpgsql as $$
+begin
+    perform pg_notify('horsies_worker_state', new.worker_id);
+    return null;
+end $$;
+
+create or replace function horsies_notify_workflow_changes() returns trigger language plpgsql as $$
+begin
+    if new.status <> old.status and new.status in ('COMPLETED', 'FAILED', 'CANCELLED', 'PAUSED') then
+        perform pg_notify('workflow_done', new.id);
+    end if;
+    return null;
+end $$;
+
+create or replace function horsies_notify_workflow_status_change() returns trigger language plpgsql as $$
+begin
+    if tg_op = 'INSERT' or new.status <> old.status then
+        perform pg_notify('horsies_workflow_status', new.id);
+    end if;
+    return null;
+end $$;

@@ -1,0 +1,151 @@
+-- Tasks, their attempts, logs and heartbeats, and the workers' snapshots.
+-- Ids compare by bytes (collation "C"): they are time-ordered text, and the claim order depends on it.
+
+create table horsies_tasks (
+    id varchar(36) collate "C" primary key,
+    task_name varchar(255) not null,
+    queue_name varchar(100) collate "C" not null,
+    priority integer not null default 100,
+    args text,
+    kwargs text,
+    status varchar collate "C" not null default 'PENDING',
+    sent_at timestamptz,
+    enqueued_at timestamptz not null default now(),
+    is_workflow_task boolean not null default false,
+    claimed_at timestamptz,
+    started_at timestamptz,
+    completed_at timestamptz,
+    failed_at timestamptz,
+    result text,
+    failed_reason text,
+    error_code text,
+    claimed boolean not null default false,
+    claimed_by_worker_id varchar(255),
+    claim_expires_at timestamptz,
+    good_until timestamptz,
+    retry_count integer not null default 0,
+    max_retries integer not null default 0,
+    next_retry_at timestamptz,
+    task_options text,
+    worker_pid integer,
+    worker_hostname varchar(255),
+    worker_process_name varchar(255),
+    finalizing_at timestamptz,
+    finalizing_by_worker_id text,
+    enqueue_sha varchar(64) not null,
+    unique_key varchar(255),
+    unique_stored boolean not null default false,
+    rerun_of varchar(36),
+    cancel_requested_at timestamptz,
+    tags text[],
+    created_at timestamptz not null default now(),
+    updated_at timestamptz not null default now()
+) with (
+    autovacuum_vacuum_scale_factor = 0.01,
+    autovacuum_vacuum_threshold = 1000,
+    autovacuum_vacuum_cost_delay = 0,
+    autovacuum_analyze_scale_factor = 0.05,
+    autovacuum_analyze_threshold = 1000
+);
+
+-- A row is in exactly one of these three by its status, so each state change writes one entry beside the key's.
+create index horsies_tasks_claim_idx on horsies_tasks (queue_name, priority, enqueued_at, id)
+    where status = 'PENDING';
+create index horsies_tasks_in_flight_idx on horsies_tasks (queue_name, status)
+    where status in ('CLAIMED', 'RUNNING');
+create index horsies_tasks_ended_idx
+    on horsies_tasks (status, (coalesce(completed_at, failed_at, updated_at, created_at)))
+    where status in ('COMPLETED', 'FAILED', 'CANCELLED', 'EXPIRED');
+
+-- These are empty for tasks that do not use the feature.
+create index horsies_tasks_lease_idx on horsies_tasks (claim_expires_at) where claimed;
+create index horsies_tasks_good_until_idx on horsies_tasks (good_until)
+    where good_until is not null and status = 'PENDING';
+create index horsies_tasks_next_retry_idx on horsies_tasks (next_retry_at) where next_retry_at is not null;
+create index horsies_tasks_error_code_idx on horsies_tasks (error_code) where error_code is not null;
+create unique index horsies_tasks_unique_key_idx on horsies_tasks (task_name, unique_key)
+    where unique_key is not null and (unique_stored or status in ('PENDING', 'CLAIMED', 'RUNNING'));
+
+create table horsies_task_attempts (
+    id bigserial primary key,
+    task_id varchar(36) collate "C" not null references horsies_tasks (id) on delete cascade,
+    attempt integer not null,
+    outcome varchar(32) not null check (outcome in ('COMPLETED', 'FAILED', 'WORKER_FAILURE')),
+    will_retry boolean not null default false,
+    started_at timestamptz not null,
+    finished_at timestamptz not null,
+    error_code text,
+    error_message text,
+    failed_reason text,
+    worker_id varchar(255),
+    worker_hostname varchar(255),
+    worker_pid integer,
+    worker_process_name varchar(255),
+    created_at timestamptz not null default now(),
+    unique (task_id, attempt)
+);
+create index horsies_task_attempts_error_code_idx on horsies_task_attempts (error_code) where error_code is not null;
+create index horsies_task_attempts_finished_at_idx on horsies_task_attempts (finished_at desc);
+
+create table horsies_task_logs (
+    id bigserial primary key,
+    task_id varchar(36) collate "C" not null references horsies_tasks (id) on delete cascade,
+    attempt integer not null,
+    log text not null,
+    truncated boolean not null default false,
+    created_at timestamptz not null default now(),
+    unique (task_id, attempt)
+);
+
+create table horsies_heartbeats (
+    id serial primary key,
+    task_id varchar(36) collate "C" not null,
+    sender_id varchar(255) not null,
+    role varchar(20) not null,
+    sent_at timestamptz not null default now(),
+    hostname varchar(255),
+    pid integer
+);
+create index horsies_heartbeats_task_idx on horsies_heartbeats (task_id, role, sent_at desc);
+create index horsies_heartbeats_sent_at_idx on horsies_heartbeats (sent_at);
+
+create table horsies_worker_states (
+    id serial primary key,
+    worker_id varchar(255) not null,
+    snapshot_at timestamptz not null default now(),
+    hostname varchar(255) not null,
+    pid integer not null,
+    processes integer not null,
+    queues varchar[] not null,
+    tasks_running integer not null default 0,
+    tasks_claimed integer not null default 0,
+    memory_usage_mb double precision,
+    children_memory_mb double precision,
+    cpu_percent double precision,
+    memory_percent double precision,
+    max_claim_batch integer not null,
+    max_claim_per_worker integer not null,
+    cluster_wide_cap integer,
+    queue_priorities jsonb,
+    queue_max_concurrency jsonb,
+    recovery_config jsonb,
+    worker_started_at timestamptz not null,
+    pid_started_at double precision
+);
+create index horsies_worker_states_worker_idx on horsies_worker_states (worker_id, snapshot_at desc);
+create index horsies_worker_states_snapshot_at_idx on horsies_worker_states (snapshot_at);
+
+create trigger horsies_task_notify_trigger_insert after insert on horsies_tasks
+    referencing new table as inserted
+    for each statement execute function horsies_notify_task_changes_insert();
+create trigger horsies_task_notify_trigger_update after update on horsies_tasks
+    referencing old table as before new table as after
+    for each statement execute function horsies_notify_task_changes_update();
+create trigger horsies_task_status_notify_trigger_insert after insert on horsies_tasks
+    referencing new table as inserted
+    for each statement execute function horsies_notify_task_status_change_insert();
+create trigger horsies_task_status_notify_trigger_update after update on horsies_tasks
+    referencing old table as before new table as after
+    for each statement execute function horsies_notify_task_status_change_update();
+create trigger horsies_worker_state_notify_trigger after insert or update on horsies_worker_states
+    for each row execute function horsies_notify_worker_state_change();
