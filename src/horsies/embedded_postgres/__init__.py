@@ -8,9 +8,19 @@ from horsies.embedded_postgres.server import (
     EmbeddedServer,
     ServerStatus,
     acquire,
+    psql_program,
     reset,
     status,
     stop,
 )
 
-__all__ = ["EmbeddedServer", "ServerStatus", "acquire", "is_available", "reset", "status", "stop"]
+__all__ = [
+    "EmbeddedServer",
+    "ServerStatus",
+    "acquire",
+    "is_available",
+    "psql_program",
+    "reset",
+    "status",
+    "stop",
+]

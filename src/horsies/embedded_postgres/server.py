@@ -125,6 +125,15 @@ def reset(directory: Path | None = None) -> bool:
             return existed
 
 
+def psql_program(directory: Path | None = None) -> Path:
+    """The `psql` that belongs to the project's server."""
+    program = choose(locate(directory).data, server_account()).directory / "psql"
+    found = program if program.exists() else shutil.which("psql")
+    if found is None:
+        raise refusal("psql is not installed", cure="install the PostgreSQL client programs")
+    return Path(found)
+
+
 def _socket_directory(home: Home) -> Path:
     """Where the running server said it listens: our own environment may name other places."""
     with contextlib.suppress(FileNotFoundError):

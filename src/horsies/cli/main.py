@@ -1,0 +1,68 @@
+"""The `horsies` command: finds sub-commands by name and imports only the one asked for."""
+
+import sys
+from importlib import import_module
+from typing import Any
+
+import click
+
+from horsies.errors import HorsiesError
+
+# name -> (module:attribute, summary). The summary stands here so that --help imports no command.
+COMMANDS = {
+    "pg": ("horsies.cli.pg:command", "Use the embedded PostgreSQL of this project."),
+}
+
+
+class LazyGroup(click.Group):
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module, attribute = COMMANDS[cmd_name][0].split(":")
+        command: click.Command = getattr(import_module(module), attribute)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, summary) for name, (_, summary) in COMMANDS.items()])
+
+
+@click.command(
+    cls=LazyGroup,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="`horsies COMMAND --help` explains a command.",
+)
+@click.version_option(package_name="horsies", message="%(prog)s %(version)s")
+@click.pass_context
+def horsies(ctx: click.Context) -> None:
+    """Typed background tasks on nothing but PostgreSQL."""
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
+        ctx.exit(1)
+
+
+def main() -> None:
+    sys.exit(run())
+
+
+def run() -> int:
+    """Run the command line and return its exit code: 1 for an error, 2 for a malformed line."""
+    try:
+        answer: Any = horsies.main(prog_name="horsies", standalone_mode=False)
+    except HorsiesError as error:
+        sys.stderr.write(error.format_rust_style().rstrip("\n") + "\n")
+        return 1
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except click.Abort as abort:
+        return 0 if isinstance(abort.__cause__, KeyboardInterrupt) else 1
+    return answer if isinstance(answer, int) else 0
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,112 @@
+"""`horsies pg`: the embedded PostgreSQL for people and for other tools."""
+
+import math
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+import click
+
+from horsies import embedded_postgres
+
+Command = TypeVar("Command", bound=Callable[..., object])
+
+
+def _directory_option(command: Command) -> Command:
+    return click.option(
+        "--directory",
+        type=click.Path(path_type=Path, file_okay=False),
+        help="The project's directory.  [default: HORSIES_HOME, else the project around here]",
+    )(command)
+
+
+@click.group(name="pg")
+def command() -> None:
+    """Use the embedded PostgreSQL of this project.
+
+    It is a real server for development, kept in the project's `.horsies` directory. It starts when
+    something needs it and stops after five idle minutes. Database URLs in the environment do not
+    change what these commands talk to.
+    """
+
+
+@command.command()
+@_directory_option
+def url(directory: Path | None) -> None:
+    """Print the server's URL, starting the server if need be.
+
+    \b
+    Example:  psql "$(horsies pg url)"
+    """
+    server = embedded_postgres.acquire(directory, quiet=True)
+    click.echo(server.url)
+
+
+@command.command()
+@_directory_option
+def status(directory: Path | None) -> None:
+    """Say whether the server runs. Exit code 1 when it does not."""
+    found = embedded_postgres.status(directory)
+    lines = {
+        "state": "running" if found.is_running else "stopped",
+        "directory": found.directory,
+        "version": found.version,
+        "process": found.postmaster_pid,
+        "url": found.url,
+    }
+    for name, value in lines.items():
+        if value is not None:
+            click.echo(f"{name:<10} {value}")
+    click.get_current_context().exit(0 if found.is_running else 1)
+
+
+@command.command()
+@click.option(
+    "--idle-timeout",
+    type=click.FloatRange(min=0),
+    default=math.inf,
+    help="Stop after this many seconds without users.  [default: never]",
+)
+@_directory_option
+def start(idle_timeout: float, directory: Path | None) -> None:
+    """Start the server and leave it running until `horsies pg stop`.
+
+    A server that already runs keeps the idle time it was started with.
+    """
+    server = embedded_postgres.acquire(directory, idle_timeout=idle_timeout)
+    click.echo(server.url)
+
+
+@command.command()
+@_directory_option
+def stop(directory: Path | None) -> None:
+    """Stop the server now. Processes that use it lose their connections; no data is lost."""
+    click.echo("stopped" if embedded_postgres.stop(directory) else "was not running")
+
+
+@command.command(context_settings={"ignore_unknown_options": True})
+@_directory_option
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+def psql(arguments: tuple[str, ...], directory: Path | None) -> None:
+    """Open `psql` on the server; ARGUMENTS go to `psql`.
+
+    \b
+    Example:  horsies pg psql -c 'select version()'
+    """
+    server = embedded_postgres.acquire(directory, quiet=True)
+    program = embedded_postgres.psql_program(directory)
+    # psql takes our place, so that Ctrl-C and the exit code are its own.
+    os.execv(program, [str(program), server.url, *arguments])  # noqa: S606
+
+
+@command.command()
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@_directory_option
+def reset(directory: Path | None, yes: bool) -> None:
+    """Delete the server's data: all tasks, results and everything else in it."""
+    place = embedded_postgres.status(directory).directory
+    if not yes and not click.confirm(f"Delete all data in {place}?"):
+        click.echo("nothing was deleted")
+        click.get_current_context().exit(1)
+    click.echo("deleted" if embedded_postgres.reset(directory) else "there was no data")
