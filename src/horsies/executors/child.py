@@ -1,0 +1,221 @@
+"""A child's main loop: takes calls from its socket, runs them one after another, answers each."""
+
+import asyncio
+import contextlib
+import faulthandler
+import os
+import signal
+import socket
+import threading
+import time
+import traceback
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from types import FrameType
+from typing import Any
+
+import psutil
+
+from horsies.executors import attempt
+from horsies.executors.base import (
+    Call,
+    Definition,
+    Definitions,
+    Delivered,
+    Interrupted,
+    SoftTimeout,
+)
+from horsies.executors.frames import FrameReader, pack
+from horsies.executors.output import NOTHING, OutputFile
+from horsies.executors.page import SharedPage
+
+BEAT_SECONDS = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class ChildSettings:
+    """What the worker tells a child before its first call."""
+
+    captures: bool
+    max_bytes: int
+    max_tasks: int
+    max_memory_mb: int
+
+
+def serve(definitions: Definitions, socket_file: int, page_file: int, output_file: int) -> None:
+    """Be a child until the worker closes the socket, a limit is reached or SIGTERM comes."""
+    connection = socket.socket(fileno=socket_file)
+    connection.setblocking(True)
+    frames = _frames(connection)
+    settings = ChildSettings(*next(frames))
+    child = _Child(definitions, connection, SharedPage(page_file), settings, output_file)
+    if child.prepare():
+        child.run(frames)
+    os._exit(0)  # not through the interpreter's end: the fork server's exit hooks are not ours
+
+
+def _frames(connection: socket.socket) -> Iterator[list[Any]]:
+    reader = FrameReader()
+    while received := connection.recv(262_144):
+        yield from reader.feed(received)
+
+
+class _Child:
+    def __init__(
+        self,
+        definitions: Definitions,
+        connection: socket.socket,
+        page: SharedPage,
+        settings: ChildSettings,
+        output_file: int,
+    ) -> None:
+        self._definitions = definitions
+        self._connection = connection
+        self._page = page
+        self._settings = settings
+        self._output = OutputFile(output_file, settings.max_bytes)
+        self._sequence = 0
+        self._served_count = 0
+        self._is_answering = False
+        self._is_in_function = False
+        self._is_terminated = False
+        self._runner: asyncio.Runner | None = None
+        self._task: asyncio.Task[Any] | None = None
+
+    def prepare(self) -> bool:
+        """Run the start hooks and report for work; False when a hook failed."""
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        try:
+            for hook in self._definitions.start_hooks:
+                hook()
+        except (Exception, SystemExit):  # noqa: BLE001 - user code; the worker decides
+            self._connection.sendall(pack("failed", traceback.format_exc()))
+            return False
+        if self._settings.captures:
+            self._output.redirect_standard_streams()
+        with contextlib.suppress(OSError, ValueError, AttributeError):
+            faulthandler.enable()
+        self._page.beat_at = time.monotonic()
+        threading.Thread(target=self._beat, name="horsies-beat", daemon=True).start()
+        signal.signal(signal.SIGTERM, self._on_terminate)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        self._connection.sendall(pack("ready", os.getpid()))
+        return True
+
+    def run(self, frames: Iterator[list[Any]]) -> None:
+        try:
+            for sequence, *fields in frames:
+                if self._serve(sequence, Call(*fields)):
+                    return
+        except Interrupted:
+            self._terminate()
+
+    def _serve(self, sequence: int, call: Call) -> bool:
+        """Run one call and answer it; True when this child should be replaced."""
+        if self._page.stop_sequence == sequence:
+            self._terminate()
+        self._sequence = sequence
+        self._page.begin(sequence, time.monotonic())
+        definition = self._definitions.get(call.task_name)
+        delivered = self._attempt(definition, call)
+        self._is_answering = True
+        captured = self._output.take() if self._settings.captures else NOTHING
+        if self._is_terminated:
+            self._terminate()
+        if captured.text is not None:
+            delivered = replace(delivered, log=captured.text, log_truncated=captured.is_truncated)
+        self._served_count += 1
+        is_retiring = self._should_retire()
+        self._connection.sendall(_answer(delivered, is_retiring=is_retiring))
+        self._is_answering = False
+        if self._is_terminated:
+            self._terminate()
+        return is_retiring
+
+    def _attempt(self, definition: Definition | None, call: Call) -> Delivered:
+        if definition is not None and definition.is_coroutine:
+            return self._attempt_coroutine(definition, call)
+        if call.soft_timeout_ms is not None:
+            signal.signal(signal.SIGALRM, self._on_soft_limit)
+            signal.setitimer(signal.ITIMER_REAL, call.soft_timeout_ms / 1000)
+        try:
+            self._is_in_function = True
+            return attempt.run(definition, call)
+        except SoftTimeout as error:  # it struck outside the function, while encoding
+            return attempt.raised(definition, call, error)
+        finally:
+            self._is_answering = True
+            self._is_in_function = False
+            if call.soft_timeout_ms is not None:
+                signal.setitimer(signal.ITIMER_REAL, 0)
+
+    def _attempt_coroutine(self, definition: Definition, call: Call) -> Delivered:
+        if self._runner is None:
+            self._runner = asyncio.Runner()
+        try:
+            return self._runner.run(self._coroutine(definition, call))
+        except asyncio.CancelledError as error:
+            if self._is_terminated:
+                raise Interrupted from None
+            return attempt.raised(definition, call, error)
+        finally:
+            self._task = None
+
+    async def _coroutine(self, definition: Definition, call: Call) -> Delivered:
+        self._task = asyncio.current_task()
+        return await attempt.run_async(definition, call)
+
+    def _should_retire(self) -> bool:
+        settings = self._settings
+        if 0 < settings.max_tasks <= self._served_count:
+            return True
+        if settings.max_memory_mb <= 0:
+            return False
+        return int(psutil.Process().memory_info().rss) > settings.max_memory_mb * 1_048_576
+
+    def _on_terminate(self, _number: int, _frame: FrameType | None) -> None:
+        meant_for = self._page.stop_sequence
+        if meant_for and meant_for != self._page.begun_sequence:
+            return  # that call has ended meanwhile; the next one must not suffer for it
+        if meant_for and self._is_answering:
+            return  # it ended by itself, just in time
+        self._is_terminated = True
+        if self._task is not None:
+            self._task.get_loop().call_soon_threadsafe(self._task.cancel)
+        elif self._is_in_function:
+            raise Interrupted
+        elif not self._is_answering:
+            self._terminate()
+
+    def _on_soft_limit(self, _number: int, _frame: FrameType | None) -> None:
+        if self._is_in_function:
+            raise SoftTimeout("soft time limit reached")
+
+    def _terminate(self) -> None:
+        """End by SIGTERM itself, as anyone who asked for it expects."""
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGTERM)
+        signal.pause()
+
+    def _beat(self) -> None:
+        """Show life from a thread of its own, and end an orphan where the kernel does not."""
+        zygote_pid = os.getppid()
+        while os.getppid() == zygote_pid:
+            self._page.beat_at = time.monotonic()
+            self._output.release_surplus()
+            time.sleep(BEAT_SECONDS)
+        os._exit(1)
+
+
+def _answer(delivered: Delivered, *, is_retiring: bool) -> bytes:
+    return pack(
+        "answer",
+        is_retiring,
+        delivered.result,
+        delivered.is_ok,
+        delivered.error_code,
+        delivered.error_message,
+        delivered.duration_s,
+        delivered.log,
+        delivered.log_truncated,
+    )

@@ -1,0 +1,202 @@
+"""The worker's view of one child: its socket, its shared page, its output and its queued calls."""
+
+import asyncio
+import contextlib
+import os
+import signal
+import socket
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from horsies.executors.base import Call, Crashed, Done
+from horsies.executors.child import ChildSettings
+from horsies.executors.frames import FrameReader, pack
+from horsies.executors.output import Captured, OutputFile, anonymous_file
+from horsies.executors.page import PAGE_BYTES, SharedPage
+
+
+class Run:
+    """One call on its way through the process executor."""
+
+    __slots__ = (
+        "call",
+        "child",
+        "done",
+        "hand_over_count",
+        "is_stopped",
+        "is_timed_out",
+        "sequence",
+        "timer",
+    )
+
+    def __init__(self, call: Call, done: Done) -> None:
+        self.call = call
+        self.done = done
+        self.child: ChildProcess | None = None
+        self.sequence = 0
+        self.hand_over_count = 0
+        self.timer: asyncio.TimerHandle | None = None
+        self.is_stopped = False
+        self.is_timed_out = False
+
+    def has_begun(self) -> bool:
+        return self.child is not None and self.child.page.begun_sequence >= self.sequence > 0
+
+    def cancel_timer(self) -> None:
+        if self.timer is not None:
+            self.timer.cancel()
+            self.timer = None
+
+
+class ChildProcess:
+    """Reads and writes never block; writes made in one turn of the loop leave together."""
+
+    def __init__(
+        self,
+        number: int,
+        settings: ChildSettings,
+        *,
+        on_message: Callable[["ChildProcess", list[Any]], None],
+        on_silence: Callable[["ChildProcess"], None],
+    ) -> None:
+        self.number = number
+        self.name = f"horsies-child-{number}"
+        self.pid: int | None = None
+        self.queue: deque[Run] = deque()
+        self.is_leaving = False
+        self.is_retiring = False
+        self.is_orphan = False
+        self.failure: str | None = None
+        self._loop = asyncio.get_running_loop()
+        self._on_message = on_message
+        self._on_silence = on_silence
+        self._socket, self._other_end = socket.socketpair()
+        self._socket.setblocking(False)
+        self._page_file = anonymous_file(PAGE_BYTES)
+        self.page = SharedPage(self._page_file)
+        self._output = OutputFile(anonymous_file(), settings.max_bytes)
+        self._frames = FrameReader()
+        self._outgoing = bytearray()
+        self._is_flush_due = False
+        self._is_writing = False
+        self._is_closed = False
+        self._loop.add_reader(self._socket.fileno(), self.read)
+        self.send(
+            pack(
+                settings.captures,
+                settings.max_bytes,
+                settings.max_tasks,
+                settings.max_memory_mb,
+            )
+        )
+
+    @property
+    def is_ready(self) -> bool:
+        return self.pid is not None and not self.is_leaving
+
+    def files(self) -> tuple[int, int, int]:
+        """The descriptors the child gets."""
+        return self._other_end.fileno(), self._page_file, self._output.file
+
+    def forget_child_files(self) -> None:
+        """Close our copies of what only the child needs, once they are on their way."""
+        self._other_end.close()
+        os.close(self._page_file)
+
+    def hand(self, run: Run, sequence: int) -> None:
+        run.child = self
+        run.sequence = sequence
+        self.queue.append(run)
+        call = run.call
+        self.send(
+            pack(
+                sequence,
+                call.task_id,
+                call.task_name,
+                call.attempt,
+                call.args,
+                call.kwargs,
+                call.timeout_ms,
+                call.soft_timeout_ms,
+            )
+        )
+
+    def send(self, frame: bytes) -> None:
+        self._outgoing += frame
+        if not self._is_flush_due and not self._is_writing:
+            self._is_flush_due = True
+            self._loop.call_soon(self._flush)
+
+    def read(self) -> None:
+        """Take in all that has arrived."""
+        while not self._is_closed:
+            try:
+                received = self._socket.recv(65_536)
+            except BlockingIOError:
+                return
+            except OSError:
+                received = b""
+            if not received:
+                self._loop.remove_reader(self._socket.fileno())
+                self._on_silence(self)
+                return
+            for message in self._frames.feed(received):
+                self._on_message(self, message)
+
+    def captured(self) -> Captured:
+        """What the call that has begun wrote so far."""
+        return self._output.captured()
+
+    def dismiss(self) -> None:
+        """Let it end once it has answered what it was handed."""
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_WR)
+
+    def close(self) -> None:
+        self._is_closed = True
+        self._loop.remove_reader(self._socket.fileno())
+        self._loop.remove_writer(self._socket.fileno())
+        self._socket.close()
+        self.page.close()
+        os.close(self._output.file)
+
+    def _flush(self) -> None:
+        self._is_flush_due = False
+        if self._is_closed:
+            return
+        try:
+            sent_count = self._socket.send(self._outgoing)
+        except BlockingIOError:
+            sent_count = 0
+        except OSError:
+            sent_count = len(self._outgoing)  # it is gone; its end is reported by the fork server
+        del self._outgoing[:sent_count]
+        if bool(self._outgoing) is not self._is_writing:
+            self._is_writing = not self._is_writing
+            if self._is_writing:
+                self._loop.add_writer(self._socket.fileno(), self._flush)
+            else:
+                self._loop.remove_writer(self._socket.fileno())
+
+
+def crash(child: ChildProcess, status: int | None) -> Crashed:
+    """Describe the end of a child without a result, from its wait status."""
+    captured = child.captured()
+    code = None if status is None else os.waitstatus_to_exitcode(status)
+    if code is None:
+        exit_code, signal_number, reason = None, None, "its fork server died"
+    elif code < 0:
+        exit_code, signal_number = None, -code
+        reason = f"signal {-code} ({_signal_name(-code)})"
+    else:
+        exit_code, signal_number, reason = code, None, f"exit code {code}"
+    message = f"Worker process crashed: child {child.pid} ended without a result ({reason})"
+    return Crashed(message, reason, exit_code, signal_number, captured.text, captured.is_truncated)
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return "unknown signal"

@@ -1,0 +1,39 @@
+"""Messages on a pipe: four bytes of length, then a compact JSON array. Never pickle."""
+
+import struct
+from collections.abc import Iterator
+from typing import Any
+
+from pydantic_core import from_json, to_json
+
+_LENGTH = struct.Struct("!I")
+
+
+def pack(*fields: object) -> bytes:
+    """Encode one message."""
+    body = to_json(fields)
+    return _LENGTH.pack(len(body)) + body
+
+
+class FrameReader:
+    """Takes bytes as they come and gives whole messages."""
+
+    def __init__(self) -> None:
+        self._buffer = bytearray()
+
+    def feed(self, received: bytes) -> Iterator[list[Any]]:
+        """Add bytes; yield each message they complete."""
+        buffer = self._buffer
+        buffer += received
+        start = 0
+        try:
+            while len(buffer) - start >= _LENGTH.size:
+                (length,) = _LENGTH.unpack_from(buffer, start)
+                end = start + _LENGTH.size + length
+                if len(buffer) < end:
+                    break
+                body = bytes(buffer[start + _LENGTH.size : end])
+                start = end  # before the yield: a reader that stops half-way loses nothing
+                yield from_json(body)
+        finally:
+            del buffer[:start]

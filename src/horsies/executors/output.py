@@ -1,0 +1,187 @@
+"""Capture what a task writes: log records inside the worker, everything on fd 1 and 2 in a child.
+
+Only the tail is kept. Nothing here may fail a task.
+"""
+
+import contextlib
+import ctypes
+import fcntl
+import io
+import logging
+import os
+import sys
+import tempfile
+from collections import deque
+from contextvars import ContextVar
+from dataclasses import dataclass
+
+from horsies.executors.base import CaptureSettings
+
+LINE_FORMAT = "%(levelname)s %(name)s: %(message)s"
+
+_PUNCH_HOLE_KEEP_SIZE = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Captured:
+    """The tail of what one attempt wrote."""
+
+    text: str | None = None
+    is_truncated: bool = False
+
+
+NOTHING = Captured()
+
+
+def storable(text: str) -> str:
+    """Replace what PostgreSQL's text cannot hold: NUL and lone surrogates."""
+    if "\x00" in text or not text.isascii():
+        text = text.encode("utf-8", "replace").decode().replace("\x00", "\ufffd")
+    return text
+
+
+class LogBuffer:
+    """The records of one call, oldest dropped first."""
+
+    __slots__ = ("_dropped", "_lines", "_max_bytes", "_size", "owner")
+
+    def __init__(self, owner: "CaptureHandler", max_bytes: int) -> None:
+        self.owner = owner
+        self._max_bytes = max_bytes
+        self._lines: deque[bytes] | None = None
+        self._size = 0
+        self._dropped = False
+
+    def append(self, line: str) -> None:
+        encoded = line.encode("utf-8", "replace") + b"\n"
+        if self._lines is None:
+            self._lines = deque()
+        self._lines.append(encoded)
+        self._size += len(encoded)
+        while self._size - len(self._lines[0]) >= self._max_bytes:
+            self._size -= len(self._lines.popleft())
+            self._dropped = True
+
+    def captured(self) -> Captured:
+        if self._lines is None:
+            return NOTHING
+        is_truncated = self._dropped or self._size > self._max_bytes
+        return Captured(_text(b"".join(self._lines)[-self._max_bytes :]), is_truncated)
+
+
+_current: ContextVar[LogBuffer | None] = ContextVar("horsies_log_buffer", default=None)
+
+
+class CaptureHandler(logging.Handler):
+    """Root handler that files each record under the call in whose context it was made."""
+
+    def __init__(self, settings: CaptureSettings) -> None:
+        super().__init__(logging.INFO)
+        self._settings = settings
+        self.setFormatter(logging.Formatter(LINE_FORMAT))
+
+    def install(self) -> None:
+        if self._settings.enabled:
+            logging.getLogger().addHandler(self)
+
+    def uninstall(self) -> None:
+        logging.getLogger().removeHandler(self)
+
+    def begin(self) -> LogBuffer | None:
+        """Open a buffer for the call about to run in this coroutine or thread."""
+        if not self._settings.enabled:
+            return None
+        buffer = LogBuffer(self, self._settings.max_bytes)
+        _current.set(buffer)
+        return buffer
+
+    def emit(self, record: logging.LogRecord) -> None:
+        buffer = _current.get()
+        if buffer is not None and buffer.owner is self:
+            with contextlib.suppress(Exception):  # a record that cannot be formatted is user code
+                buffer.append(self.format(record))
+
+
+class OutputFile:
+    """A file without a name, written by a child through fd 1 and 2, readable by both sides."""
+
+    def __init__(self, file: int, max_bytes: int) -> None:
+        self.file = file
+        self._max_bytes = max_bytes
+
+    def redirect_standard_streams(self) -> None:
+        """Send this process's output here, unbuffered: a killed child leaves what it wrote."""
+        sys.stdout.flush()
+        sys.stderr.flush()
+        for number, name in ((1, "stdout"), (2, "stderr")):
+            os.dup2(self.file, number)
+            earlier = getattr(sys, name)
+            if isinstance(earlier, io.TextIOWrapper):
+                earlier.reconfigure(line_buffering=True)
+            raw = io.FileIO(number, "w", closefd=False)
+            stream = io.TextIOWrapper(
+                raw,
+                encoding="utf-8",
+                errors="backslashreplace",
+                write_through=True,
+            )
+            setattr(sys, name, stream)
+        _log_to_standard_error()
+
+    def captured(self) -> Captured:
+        """Read the tail."""
+        with contextlib.suppress(OSError):
+            size = os.fstat(self.file).st_size
+            if size > 0:
+                start = max(0, size - self._max_bytes)
+                return Captured(_text(os.pread(self.file, self._max_bytes, start)), start > 0)
+        return NOTHING
+
+    def take(self) -> Captured:
+        """Read the tail and start afresh."""
+        with contextlib.suppress(OSError, ValueError):
+            sys.stdout.flush()
+            sys.stderr.flush()
+        captured = self.captured()
+        if captured.text is not None:
+            with contextlib.suppress(OSError):
+                os.ftruncate(self.file, 0)
+        return captured
+
+    def release_surplus(self) -> None:
+        """Give back the memory of what will not be kept; sizes and offsets stay as they are."""
+        with contextlib.suppress(OSError, AttributeError):
+            surplus = os.fstat(self.file).st_size - 4 * self._max_bytes
+            if surplus > 0:
+                fallocate = ctypes.CDLL(None).fallocate
+                offset, length = ctypes.c_int64(0), ctypes.c_int64(surplus)
+                fallocate(self.file, _PUNCH_HOLE_KEEP_SIZE, offset, length)
+
+
+def anonymous_file(size: int = 0) -> int:
+    """Open a file without a name that appends; its descriptor may be passed to a child."""
+    if sys.platform == "linux":
+        file = os.memfd_create("horsies", os.MFD_CLOEXEC)
+    else:
+        with tempfile.TemporaryFile() as temporary:
+            file = os.dup(temporary.fileno())
+    fcntl.fcntl(file, fcntl.F_SETFL, fcntl.fcntl(file, fcntl.F_GETFL) | os.O_APPEND)
+    os.ftruncate(file, size)
+    return file
+
+
+def _log_to_standard_error() -> None:
+    """Make log records visible in the capture unless the app already writes them there."""
+    root = logging.getLogger()
+    if any(type(handler) is logging.StreamHandler for handler in root.handlers):
+        return
+    if not root.handlers and root.level == logging.WARNING:
+        root.setLevel(logging.INFO)
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setLevel(logging.INFO)
+    handler.setFormatter(logging.Formatter(LINE_FORMAT))
+    root.addHandler(handler)
+
+
+def _text(tail: bytes) -> str:
+    return tail.decode("utf-8", "replace").replace("\x00", "\ufffd")

@@ -1,0 +1,53 @@
+"""A page of memory shared by the worker and one child: what must be known even after a kill -9."""
+
+import mmap
+
+PAGE_BYTES = mmap.PAGESIZE
+
+_BEGUN_SEQUENCE, _STOP_SEQUENCE, _BEGUN_AT, _BEAT_AT = range(4)
+
+
+class SharedPage:
+    """Each word has one writer: the child, except for `stop_sequence`."""
+
+    def __init__(self, file: int) -> None:
+        self._map = mmap.mmap(file, PAGE_BYTES)
+        self._view = memoryview(self._map)
+        self._words = self._view.cast("Q")
+        self._times = self._view.cast("d")
+
+    def close(self) -> None:
+        for view in (self._words, self._times, self._view):
+            view.release()
+        self._map.close()
+
+    @property
+    def begun_sequence(self) -> int:
+        """The last call whose user code has begun."""
+        return self._words[_BEGUN_SEQUENCE]
+
+    @property
+    def begun_at(self) -> float:
+        """When that was, on the monotonic clock all processes of the machine share."""
+        return self._times[_BEGUN_AT]
+
+    def begin(self, sequence: int, at: float) -> None:
+        self._times[_BEGUN_AT] = at
+        self._words[_BEGUN_SEQUENCE] = sequence
+
+    @property
+    def stop_sequence(self) -> int:
+        """The call that SIGTERM is meant for; 0: for the child itself."""
+        return self._words[_STOP_SEQUENCE]
+
+    @stop_sequence.setter
+    def stop_sequence(self, sequence: int) -> None:
+        self._words[_STOP_SEQUENCE] = sequence
+
+    @property
+    def beat_at(self) -> float:
+        return self._times[_BEAT_AT]
+
+    @beat_at.setter
+    def beat_at(self, at: float) -> None:
+        self._times[_BEAT_AT] = at

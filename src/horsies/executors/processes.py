@@ -1,0 +1,259 @@
+"""Run plain functions in child processes, each supervised on its own.
+
+A child's end, however it comes, is the end of at most one call: the one whose user code had begun.
+"""
+
+import asyncio
+import signal
+import time
+from collections import deque
+from collections.abc import Sequence
+
+from horsies.executors.base import (
+    STOP_GRACE_SECONDS,
+    Call,
+    CaptureSettings,
+    Delivered,
+    Done,
+    NotBegun,
+    Outcome,
+    Stopped,
+    TimedOut,
+)
+from horsies.executors.child import ChildSettings
+from horsies.executors.child_process import ChildProcess, Run, crash
+from horsies.executors.pool import ChildPool
+
+# A child that has not beaten for this long is frozen: six beats missed.
+_SILENCE_SECONDS = 3.0
+# A call whose child died this often just before beginning it is taken for the cause.
+_MAX_HAND_OVERS = 3
+
+
+class ProcessExecutor:
+    """`count` children forked from one process that has imported the app.
+
+    `bootstrap` is the command that becomes the fork server by calling `zygote.serve(load)`;
+    `depth` is how many calls a child may hold at once when the executor chooses the child.
+    """
+
+    def __init__(
+        self,
+        count: int,
+        *,
+        bootstrap: Sequence[str],
+        max_tasks_per_child: int = 0,
+        max_memory_per_child_mb: int = 0,
+        capture: CaptureSettings | None = None,
+        grace_seconds: float = STOP_GRACE_SECONDS,
+    ) -> None:
+        capture = capture or CaptureSettings()
+        settings = ChildSettings(
+            capture.enabled, capture.max_bytes, max_tasks_per_child, max_memory_per_child_mb
+        )
+        self.depth = 1
+        self._count = count
+        self._grace_seconds = grace_seconds
+        self._loop: asyncio.AbstractEventLoop
+        self._pool = ChildPool(count, bootstrap, settings)
+        self._pool.on_ready = self._dispatch
+        self._pool.on_answer = self._on_answer
+        self._pool.on_gone = self._on_gone
+        self._sequence = 0
+        self._waiting: deque[Run] = deque()
+        self._runs: dict[str, Run] = {}
+        self._in_flight_count = 0
+        self._is_closing = False
+        self._idle = asyncio.Event()
+
+    @property
+    def started_slots(self) -> int:
+        return len(self._pool.ready())
+
+    @property
+    def free_slots(self) -> int:
+        return max(0, self._count - self._in_flight_count)
+
+    @property
+    def pids(self) -> tuple[int, ...]:
+        """Children that have reported for work, those on their way out included."""
+        return tuple(child.pid for child in self._pool.children.values() if child.pid is not None)
+
+    @property
+    def fork_server_pid(self) -> int | None:
+        return self._pool.server_pid
+
+    async def start(self) -> None:
+        """Start all children; raise ExecutorStartError with the traceback of what failed."""
+        self._loop = asyncio.get_running_loop()
+        await self._pool.start()
+
+    def plan(self, count: int) -> list[int]:
+        """Pids for the next `count` calls, least loaded first; empty when no child is ready."""
+        loads = {child.pid: len(child.queue) for child in self._pool.ready() if child.pid}
+        chosen: list[int] = []
+        while loads and len(chosen) < count:
+            pid = min(loads, key=loads.__getitem__)
+            loads[pid] += 1
+            chosen.append(pid)
+        return chosen
+
+    def submit(self, call: Call, done: Done, pid: int | None = None) -> None:
+        """Run the call in child `pid` after what it has; else in the next child with room."""
+        run = Run(call, done)
+        self._runs[call.task_id] = run
+        self._in_flight_count += 1
+        child = None if pid is None else self._pool.find(pid)
+        if child is None:
+            self._waiting.append(run)
+            self._dispatch()
+        else:
+            self._hand(run, child)
+
+    def stop(self, task_id: str) -> bool:
+        run = self._runs.get(task_id)
+        if run is None:
+            return False
+        if run.child is None:
+            self._waiting.remove(run)
+            self._report(run, NotBegun())
+        elif not run.is_stopped and not run.is_timed_out:
+            run.is_stopped = True
+            if run.child.queue[0] is run:
+                self._terminate(run, run.child)
+        return True
+
+    def is_alive(self, task_id: str) -> bool:
+        """Whether the child beats; a call that still waits for a child is in good hands here."""
+        run = self._runs.get(task_id)
+        if run is None:
+            return False
+        return run.child is None or time.monotonic() - run.child.page.beat_at < _SILENCE_SECONDS
+
+    def begun_at(self, task_id: str) -> float | None:
+        run = self._runs.get(task_id)
+        if run is None or run.child is None or not run.has_begun():
+            return None
+        return run.child.page.begun_at
+
+    def pid_of(self, task_id: str) -> int | None:
+        run = self._runs.get(task_id)
+        return None if run is None or run.child is None else run.child.pid
+
+    def name_of(self, pid: int) -> str | None:
+        child = self._pool.find(pid)
+        return None if child is None else child.name
+
+    async def close(self, *, kill: bool) -> None:
+        """Wait for what runs, or kill it; then end the children and the fork server."""
+        self._is_closing = True
+        self._pool.stop_replacing()
+        while self._waiting:
+            self._report(self._waiting.popleft(), NotBegun())
+        if kill:
+            for run in self._runs.values():
+                run.is_stopped = True
+            self._pool.kill_all()
+        while self._in_flight_count:
+            self._idle.clear()
+            await self._idle.wait()
+        await self._pool.close(within=self._grace_seconds)
+
+    def _dispatch(self) -> None:
+        while self._waiting:
+            child = min(self._pool.ready(), key=lambda c: len(c.queue), default=None)
+            if child is None or len(child.queue) >= self.depth:
+                return
+            self._hand(self._waiting.popleft(), child)
+
+    def _hand(self, run: Run, child: ChildProcess) -> None:
+        self._sequence += 1
+        child.hand(run, self._sequence)
+        if len(child.queue) == 1:
+            self._watch(run, child)
+
+    def _watch(self, run: Run, child: ChildProcess) -> None:
+        """The call is first in its child's queue: from now on its limit counts."""
+        if run.is_stopped:
+            self._terminate(run, child)
+        elif run.call.timeout_ms is not None:
+            limit = run.call.timeout_ms / 1000
+            run.timer = self._loop.call_later(limit, self._check_limit, run, child, limit)
+
+    def _check_limit(self, run: Run, child: ChildProcess, limit: float) -> None:
+        remaining = child.page.begun_at + limit - time.monotonic() if run.has_begun() else limit
+        if remaining > 0:
+            run.timer = self._loop.call_later(remaining, self._check_limit, run, child, limit)
+        else:
+            run.is_timed_out = True
+            self._terminate(run, child)
+
+    def _terminate(self, run: Run, child: ChildProcess) -> None:
+        """End one call by ending its child: SIGTERM, the grace, SIGKILL."""
+        run.cancel_timer()
+        child.is_leaving = True
+        child.page.stop_sequence = run.sequence
+        self._pool.signal(child, signal.SIGTERM)
+        run.timer = self._loop.call_later(self._grace_seconds, self._kill, run, child)
+
+    def _kill(self, run: Run, child: ChildProcess) -> None:
+        child.read()  # an answer that has just come in saves the child
+        if child.queue and child.queue[0] is run:
+            self._pool.signal(child, signal.SIGKILL)
+
+    def _on_answer(self, child: ChildProcess, delivered: Delivered) -> None:
+        run = child.queue.popleft()
+        if not child.is_retiring:
+            child.is_leaving = False  # asked to stop, it had just ended by itself
+            child.page.stop_sequence = 0
+            if child.queue:
+                self._watch(child.queue[0], child)
+        else:
+            self._hand_over(child)
+        self._dispatch()
+        log, is_truncated = delivered.log, delivered.log_truncated
+        if run.is_timed_out:
+            self._report(run, TimedOut(run.call.timeout_ms or 0, log, is_truncated))
+        elif run.is_stopped and not delivered.is_ok:
+            self._report(run, Stopped(log, is_truncated))
+        else:
+            self._report(run, delivered)
+
+    def _on_gone(self, child: ChildProcess, status: int | None) -> None:
+        if child.queue and child.queue[0].has_begun():
+            run = child.queue.popleft()
+            crashed = crash(child, status)
+            log, is_truncated = crashed.log, crashed.log_truncated
+            if run.is_timed_out:
+                self._report(run, TimedOut(run.call.timeout_ms or 0, log, is_truncated))
+            elif run.is_stopped:
+                self._report(run, Stopped(log, is_truncated))
+            else:
+                self._report(run, crashed)
+        elif child.queue:
+            child.queue[0].hand_over_count += 1
+            if child.queue[0].hand_over_count > _MAX_HAND_OVERS:
+                self._report(child.queue.popleft(), crash(child, status))
+        self._hand_over(child)
+        self._dispatch()
+
+    def _hand_over(self, child: ChildProcess) -> None:
+        """Give the calls a leaving child will not begin to the others, in their order."""
+        left, child.queue = child.queue, deque()
+        for run in left:
+            run.cancel_timer()
+            run.child = None
+        for run in reversed(left):
+            if run.is_stopped or self._is_closing:
+                self._report(run, NotBegun())
+            else:
+                self._waiting.appendleft(run)
+
+    def _report(self, run: Run, outcome: Outcome) -> None:
+        run.cancel_timer()
+        self._in_flight_count -= 1
+        if self._runs.get(run.call.task_id) is run:
+            del self._runs[run.call.task_id]
+        if self._in_flight_count == 0:
+            self._idle.set()
+        run.done(run.call, outcome)

@@ -1,0 +1,73 @@
+"""Send calls to an executor and await their outcomes."""
+
+import asyncio
+import json
+import time
+from collections.abc import Callable
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from horsies.executors.base import Call, Delivered, Executor, Outcome
+
+_numbers = count(1)
+
+
+def call(
+    name: str,
+    *args: Any,
+    timeout_ms: int | None = None,
+    soft_timeout_ms: int | None = None,
+    task_id: str | None = None,
+) -> Call:
+    return Call(
+        task_id or f"task-{next(_numbers)}",
+        name,
+        1,
+        json.dumps(args) if args else None,
+        None,
+        timeout_ms,
+        soft_timeout_ms,
+    )
+
+
+class Caller:
+    """Collects outcomes by task id; every call must be answered exactly once."""
+
+    def __init__(self, executor: Executor) -> None:
+        self.executor = executor
+        self.outcomes: dict[str, list[Outcome]] = {}
+        self._futures: dict[str, asyncio.Future[Outcome]] = {}
+
+    def submit(self, call: Call, **options: Any) -> "asyncio.Future[Outcome]":
+        future = asyncio.get_running_loop().create_future()
+        self._futures[call.task_id] = future
+        self.executor.submit(call, self._done, **options)
+        return future
+
+    async def run(self, name: str, *args: Any, **options: Any) -> Outcome:
+        return await self.submit(call(name, *args, **options))
+
+    async def value(self, name: str, *args: Any, **options: Any) -> Any:
+        outcome = await self.run(name, *args, **options)
+        assert isinstance(outcome, Delivered), outcome
+        assert outcome.is_ok, outcome
+        return json.loads(outcome.result)
+
+    def _done(self, call: Call, outcome: Outcome) -> None:
+        self.outcomes.setdefault(call.task_id, []).append(outcome)
+        future = self._futures[call.task_id]
+        if not future.done():
+            future.set_result(outcome)
+
+
+async def until(condition: Callable[[], bool], seconds: float = 20.0) -> None:
+    """Wait for a condition of the outside world."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "the condition did not come true in time"
+        await asyncio.sleep(0.005)
+
+
+async def until_exists(path: Path) -> None:
+    await until(path.exists)

@@ -1,0 +1,264 @@
+"""Tasks for the executor tests, and a definition that does just what executors need."""
+
+import asyncio
+import ctypes
+import json
+import logging
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from inspect import iscoroutinefunction
+from pathlib import Path
+from typing import Any
+
+from horsies.executors.base import SoftTimeout
+from horsies.result import Err, Ok, OperationalErrorCode, Result, TaskError, TaskResult
+
+
+@dataclass(frozen=True)
+class PlainDefinition:
+    """JSON in, JSON out; every returned value is ok."""
+
+    function: Callable[..., Any]
+
+    @property
+    def is_coroutine(self) -> bool:
+        return iscoroutinefunction(self.function)
+
+    def decode_arguments(
+        self, args_json: str | None, kwargs_json: str | None
+    ) -> Result[tuple[tuple[Any, ...], dict[str, Any]], TaskError]:
+        try:
+            return Ok((tuple(json.loads(args_json or "[]")), json.loads(kwargs_json or "{}")))
+        except ValueError as error:
+            code = OperationalErrorCode.WORKER_SERIALIZATION_ERROR
+            return Err(TaskError(error_code=code, message=str(error)))
+
+    def judge(self, value: Any) -> TaskResult[Any, Any]:
+        return TaskResult(ok=value)
+
+    def judge_exception(self, error: BaseException) -> TaskResult[Any, Any]:
+        code = OperationalErrorCode.UNHANDLED_EXCEPTION
+        message = f"{type(error).__name__}: {error}"
+        return TaskResult(err=TaskError(error_code=code, message=message, exception=error))
+
+    def encode_result(self, result: TaskResult[Any, Any]) -> str:
+        if result.is_ok():
+            return json.dumps(result.ok_value)
+        return str(result.err_value.model_dump_json())
+
+
+def no_op() -> None:
+    pass
+
+
+async def async_no_op() -> None:
+    pass
+
+
+def add(a: int, b: int) -> int:
+    return a + b
+
+
+def fail() -> None:
+    raise LookupError("no horse here")
+
+
+def leave(code: int) -> None:
+    os._exit(code)
+
+
+def exit_system() -> None:
+    raise SystemExit(3)
+
+
+def segfault() -> None:
+    ctypes.string_at(0)
+
+
+def kill_self() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def pid() -> int:
+    return os.getpid()
+
+
+def environment(name: str) -> str | None:
+    return os.environ.get(name)
+
+
+def echo(text: str) -> str:
+    return text
+
+
+def note(path: str) -> None:
+    """Leave a mark for each time this ran."""
+    with Path(path).open("a") as file:
+        file.write("ran\n")
+
+
+def hold(begun: str, release: str) -> str:
+    """Say that we began, then wait until we may end."""
+    note(begun)
+    while not Path(release).exists():
+        time.sleep(0.01)
+    return "released"
+
+
+def hold_then_leave(begun: str, release: str) -> None:
+    hold(begun, release)
+    os._exit(7)
+
+
+def forever(begun: str, tidied: str | None = None) -> None:
+    note(begun)
+    try:
+        while True:
+            time.sleep(0.01)
+    finally:
+        if tidied is not None:
+            note(tidied)
+
+
+def stubborn(begun: str) -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    forever(begun)
+
+
+def swallow(begun: str) -> str:
+    """Catch whatever ends us and return late."""
+    try:
+        forever(begun)
+    except BaseException:
+        return "swallowed"
+    return "never"
+
+
+def soft(begun: str) -> str:
+    try:
+        forever(begun)
+    except SoftTimeout:
+        return "tidied up"
+    return "never"
+
+
+def write(out: str, err: str, log: str) -> None:
+    print(out)
+    print(err, file=sys.stderr)
+    logging.getLogger("stable").info(log)
+
+
+def write_and_hold(text: str, begun: str) -> None:
+    sys.stdout.write(text)
+    os.write(2, b"straight to the descriptor\n")
+    forever(begun)
+
+
+def write_much(lines: int) -> None:
+    for number in range(lines):
+        print(f"line {number:08d}")
+
+
+def grow(megabytes: int) -> int:
+    globals()["grown"] = bytearray(os.urandom(1_048_576) * megabytes)
+    return os.getpid()
+
+
+def hog(begun: str, release: str) -> None:
+    """Keep the interpreter lock: a child that shows no life although it runs."""
+    note(begun)
+    ctypes.PyDLL(None).sleep(30)
+
+
+def log_line(text: str) -> None:
+    logging.getLogger("stable").warning(text)
+
+
+async def async_add(a: int, b: int) -> int:
+    await asyncio.sleep(0)
+    return a + b
+
+
+async def async_log(text: str) -> None:
+    await asyncio.sleep(0)
+    logging.getLogger("stable").warning(text)
+
+
+async def async_fail() -> None:
+    raise LookupError("no horse here")
+
+
+async def async_exit() -> None:
+    raise SystemExit(3)
+
+
+async def async_cancel_itself() -> None:
+    raise asyncio.CancelledError
+
+
+async def async_forever(begun: str, tidied: str | None = None) -> None:
+    note(begun)
+    try:
+        await asyncio.Event().wait()
+    finally:
+        if tidied is not None:
+            note(tidied)
+
+
+async def async_hold(begun: str, release: str) -> str:
+    note(begun)
+    while not Path(release).exists():
+        await asyncio.sleep(0.01)
+    return "released"
+
+
+async def async_swallow(begun: str) -> str:
+    try:
+        await async_forever(begun)
+    except asyncio.CancelledError:
+        return "swallowed"
+    return "never"
+
+
+async def async_stubborn(begun: str, release: str) -> str:
+    note(begun)
+    while not Path(release).exists():
+        try:
+            await asyncio.sleep(0.01)
+        except asyncio.CancelledError:
+            continue
+    return "late"
+
+
+async def async_soft(begun: str) -> str:
+    try:
+        await async_forever(begun)
+    except SoftTimeout:
+        return "tidied up"
+    return "never"
+
+
+async def async_soft_group(begun: str, tidied: str) -> str:
+    """At the soft limit also what a group has started must be ended."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(async_forever(begun, tidied))
+    except SoftTimeout:
+        return "tidied up"
+    return "never"
+
+
+@dataclass(frozen=True)
+class TestDefinitions:
+    """What a bootstrap's load() gives."""
+
+    __test__ = False
+    start_hooks: list[Callable[[], None]] = field(default_factory=list[Callable[[], None]])
+
+    def get(self, name: str, /) -> PlainDefinition | None:
+        function = globals().get(name)
+        return PlainDefinition(function) if callable(function) else None
