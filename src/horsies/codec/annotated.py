@@ -1,0 +1,248 @@
+"""Values with an annotation as JSON text, through one pydantic TypeAdapter built per annotation.
+
+The annotation is first rewritten: where it cannot tell the type (Any, bare containers, subclasses)
+the value is written as a tagged shape instead of what pydantic would guess.
+"""
+
+import collections.abc
+import dataclasses
+import inspect
+import types
+from functools import lru_cache
+from typing import Annotated, Any, Literal, TypeVar, Union, cast, get_args, get_origin
+
+from pydantic import BaseModel, ConfigDict, PlainSerializer, TypeAdapter, WrapSerializer
+from pydantic.errors import PydanticSchemaGenerationError, PydanticUserError
+from pydantic_core import (
+    PydanticSerializationError,
+    PydanticSerializationUnexpectedValue,
+    ValidationError,
+)
+from typing_extensions import is_typeddict
+
+from horsies.codec.shapes import (
+    Json,
+    SerializationError,
+    TagCount,
+    class_shape,
+    count_tags,
+    dumps,
+    has_tag,
+    loads,
+    refuse_constants,
+    resolve_tags,
+    to_shape,
+)
+from horsies.result import TaskResult
+
+# Constants in the text are refused afterwards: pydantic's default would turn NaN into null unseen.
+CONFIG = ConfigDict(
+    ser_json_bytes="base64", val_json_bytes="base64", ser_json_inf_nan="constants", extra="forbid"
+)
+
+
+def _write_shape(value: object, info: Any) -> Json:
+    return to_shape(value, TagCount() if info.context is None else info.context)
+
+
+def _write_container(cls: type) -> PlainSerializer:
+    # PydanticSerializationUnexpectedValue, here and below, lets a union try its next member.
+    def write(value: object, info: Any) -> Json:
+        if not isinstance(value, cls):
+            raise PydanticSerializationUnexpectedValue(f"expected {cls.__name__}")
+        return _write_shape(value, info)
+
+    return PlainSerializer(write)
+
+
+def _write_class(cls: type) -> WrapSerializer:
+    def write(value: object, handler: Any, info: Any) -> Any:
+        if type(value) is cls:
+            return handler(value)
+        if not isinstance(value, cls):
+            raise PydanticSerializationUnexpectedValue(f"expected {cls.__name__}")
+        tags: TagCount = TagCount() if info.context is None else info.context
+        return class_shape(value, tags)
+
+    return WrapSerializer(write)
+
+
+ANY = Annotated[Any, PlainSerializer(_write_shape)]
+_RESULT = Annotated[TaskResult[Any, Any], PlainSerializer(_write_shape)]
+_BARE_CONTAINERS = (list, tuple, dict)
+_ITEM_CONTAINERS: tuple[Any, ...] = (
+    list,
+    set,
+    frozenset,
+    tuple,
+    dict,
+    collections.deque,
+    collections.abc.Sequence,
+    collections.abc.Mapping,
+    collections.abc.MutableMapping,
+    collections.abc.MutableSequence,
+)
+
+
+def rewrite(annotation: Any) -> Any:
+    """Replace what leaves the type open by shapes; keep what pydantic can tell."""
+    if annotation in (Any, object, inspect.Parameter.empty) or isinstance(annotation, str):
+        return ANY
+    if isinstance(annotation, TypeVar):
+        return ANY if annotation.__bound__ is None else rewrite(annotation.__bound__)
+    if isinstance(annotation, type) and get_origin(annotation) is None:
+        return _rewrite_class(annotation)
+    return _rewrite_generic(annotation, get_origin(annotation), get_args(annotation))
+
+
+def _rewrite_class(cls: type) -> Any:
+    if cls is TaskResult:
+        return _RESULT
+    if cls in _BARE_CONTAINERS:
+        return Annotated[cls, _write_container(cls)]
+    if cls in (set, frozenset):
+        return cast("Any", cls)[ANY]
+    if cls in (collections.abc.Sequence, collections.abc.Mapping):
+        return ANY
+    if issubclass(cls, BaseModel) or dataclasses.is_dataclass(cls):
+        return Annotated[cls, _write_class(cls)]
+    return cls
+
+
+def _rewrite_generic(  # noqa: PLR0911  # one return per kind of annotation
+    annotation: Any, origin: Any, arguments: tuple[Any, ...]
+) -> Any:
+    if origin is TaskResult:
+        return _RESULT
+    if origin is Annotated:
+        base, *metadata = arguments
+        return Annotated[(rewrite(base), *metadata)]
+    if origin in (Union, types.UnionType):
+        return Union[tuple(rewrite(argument) for argument in arguments)]  # noqa: UP007  # built at run time
+    if origin is Literal or origin is None:
+        return annotation
+    if origin is dict and arguments[0] in (Any, object):
+        return Annotated[annotation, _write_container(dict)]
+    if origin in _ITEM_CONTAINERS:
+        return cast("Any", origin)[tuple(a if a is Ellipsis else rewrite(a) for a in arguments)]
+    if dataclasses.is_dataclass(origin):
+        return Annotated[annotation, _write_class(cast("type", origin))]
+    return annotation
+
+
+def build_adapter(annotation: Any) -> TypeAdapter[Any] | None:
+    """Build the adapter of a rewritten annotation; None if pydantic has no schema for it."""
+    bare = get_args(annotation)[0] if get_origin(annotation) is Annotated else annotation
+    has_config = is_typeddict(bare) or (
+        isinstance(bare, type) and (issubclass(bare, BaseModel) or dataclasses.is_dataclass(bare))
+    )
+    has_config = has_config or dataclasses.is_dataclass(get_origin(bare))
+    try:
+        adapter = TypeAdapter[Any](annotation, config=None if has_config else CONFIG)
+    except (PydanticSchemaGenerationError, PydanticUserError):
+        return None
+    return adapter if adapter.pydantic_complete else None
+
+
+@lru_cache(maxsize=1)
+def _shape_adapter() -> TypeAdapter[Any]:
+    return TypeAdapter(ANY, config=CONFIG)
+
+
+class TypeCodec:
+    """Writes and reads values of one annotation."""
+
+    __slots__ = ("adapter", "annotation")
+
+    def __init__(self, annotation: Any) -> None:
+        self.annotation = annotation
+        self.adapter = build_adapter(rewrite(annotation)) or _shape_adapter()
+
+    def encode(self, value: object) -> str:
+        """Check and write a value; raise SerializationError."""
+        return encode_checked(self.adapter, value, validate(self.adapter, value))
+
+    def encode_unchecked(self, value: object) -> str:
+        """Write a value that was found to fit before."""
+        return encode_checked(self.adapter, value, value)
+
+    def decode(self, text: str) -> Any:
+        """Read a value; raise SerializationError."""
+        if '"__' not in text:
+            return decode_plain(self.adapter, text)
+        return self.from_shape(loads(text))
+
+    def from_shape(self, shape: Json) -> Any:
+        """Read a value from parsed JSON, with tags anywhere in it."""
+        if not has_tag(shape):
+            return decode_plain(self.adapter, dumps(shape))
+        try:
+            resolved = resolve_tags(shape)
+        except SerializationError:
+            raise
+        except Exception as error:  # constructors of tagged classes are user code
+            raise SerializationError(f"tagged value does not fit its class: {error}") from error
+        return validate(self.adapter, resolved)
+
+
+def validate(adapter: TypeAdapter[Any], value: object) -> Any:
+    """Check a Python value against the annotation."""
+    try:
+        return adapter.validate_python(value)
+    except ValidationError as error:
+        raise SerializationError(describe(error)) from error
+
+
+def decode_plain(adapter: TypeAdapter[Any], text: str) -> Any:
+    """Read text that holds no tags."""
+    try:
+        return adapter.validate_json(text)
+    except ValidationError as error:
+        raise SerializationError(describe(error)) from error
+
+
+def encode_checked(adapter: TypeAdapter[Any], value: object, validated: object) -> str:
+    """Write a value that fits; what arrives is then validated once, not twice."""
+    tags = TagCount()
+    try:
+        text = adapter.dump_json(value, warnings="error", context=tags).decode()
+    except PydanticSerializationError:
+        tags = TagCount()
+        text = _encode_validated(adapter, validated, tags)
+    refuse_constants(text)
+    if '"__' in text and count_tags(loads(text)) != tags.written:
+        raise SerializationError("a mapping holds a key reserved for tags")
+    return text
+
+
+def _encode_validated(adapter: TypeAdapter[Any], validated: object, tags: TagCount) -> str:
+    """Write what only fits after coercion, or fits so oddly that pydantic would warn."""
+    try:
+        text = adapter.dump_json(validated, warnings="none", context=tags).decode()
+        if '"__' not in text:
+            adapter.validate_json(text)
+    except (PydanticSerializationError, ValidationError) as error:
+        # Pydantic wraps what our serializers raise in its own words, more than once.
+        reason = str(error).rpartition("`: SerializationError: ")[2]
+        raise SerializationError(f"cannot be written as JSON: {reason}") from error
+    return text
+
+
+def describe(error: ValidationError) -> str:
+    """Say on one line what did not fit, and where."""
+    first = error.errors(include_url=False, include_context=False)[0]
+    place = ".".join(str(part) for part in first["loc"])
+    return f"{place}: {first['msg']}" if place else str(first["msg"])
+
+
+def codec_for(annotation: Any) -> TypeCodec:
+    """Return the codec of an annotation, built once."""
+    try:
+        return _cached_codec(annotation)
+    except TypeError:  # an annotation that cannot be hashed
+        return TypeCodec(annotation)
+
+
+@lru_cache(maxsize=1024)
+def _cached_codec(annotation: Any) -> TypeCodec:
+    return TypeCodec(annotation)

@@ -1,0 +1,132 @@
+"""TaskResult as JSON text: always the same envelope, its ok value by the task's annotation."""
+
+import dataclasses
+from typing import Any
+
+from horsies.codec.annotated import TypeCodec, codec_for
+from horsies.codec.shapes import (
+    ERROR_TAG,
+    RESULT_TAG,
+    Json,
+    SerializationError,
+    TagCount,
+    dumps,
+    error_shape,
+    loads,
+    read_error,
+)
+from horsies.result import ContractCode, OperationalErrorCode, TaskError, TaskResult
+
+_OK_START = '{"__task_result__":true,"ok":'
+_OK_END = ',"err":null}'
+_LAST_RESORT = (
+    '{"__task_result__":true,"ok":null,"err":{"__task_error__":true,'
+    '"error_code":{"__builtin_task_code__":"WORKER_SERIALIZATION_ERROR"},'
+    '"message":"the result and its error could not be serialized","data":null}}'
+)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ResultCodec:
+    """Writes and reads the results of one task."""
+
+    ok: TypeCodec
+    error_type: Any = TaskError
+
+    def encode(self, result: TaskResult[Any, Any]) -> str:
+        """Write a result; raise SerializationError."""
+        try:
+            if result.is_ok():
+                return f"{_OK_START}{self.ok.encode_unchecked(result.ok)}{_OK_END}"
+            return _envelope(error=self._error_text(result.err))
+        except SerializationError:
+            raise
+        except Exception as error:  # serializers are user code
+            raise SerializationError(f"{type(error).__name__}: {error}") from error
+
+    def encode_always(self, result: TaskResult[Any, Any]) -> tuple[str, TaskResult[Any, Any]]:
+        """Write a result, or the error that it cannot be written; return what was written."""
+        try:
+            return self.encode(result), result
+        except SerializationError as error:
+            failure = TaskResult[Any, TaskError](
+                err=TaskError(
+                    error_code=OperationalErrorCode.WORKER_SERIALIZATION_ERROR,
+                    message=f"the result cannot be serialized: {error}",
+                )
+            )
+            return serialize_error_payload(failure), failure
+
+    def decode(self, text: str) -> TaskResult[Any, Any]:
+        """Read a result; raise SerializationError if the text is not one."""
+        if text.startswith(_OK_START) and text.endswith(_OK_END):
+            ok_text = text[len(_OK_START) : -len(_OK_END)]
+            if '"__' not in ok_text:
+                return self._decode_ok(ok_text)
+        return self.from_shape(loads(text))
+
+    def from_shape(self, shape: Json) -> TaskResult[Any, Any]:
+        """Read a result from parsed JSON, tagged or an object with just ok or err."""
+        if not isinstance(shape, dict) or not ("ok" in shape or "err" in shape):
+            raise SerializationError("not a task result")
+        if RESULT_TAG not in shape and not shape.keys() <= {"ok", "err"}:
+            raise SerializationError("not a task result")
+        if shape.get("err") is not None:
+            return TaskResult(err=self._read_error(shape["err"]))
+        return self._read_ok(shape.get("ok"))
+
+    def _decode_ok(self, text: str) -> TaskResult[Any, Any]:
+        try:
+            return TaskResult(ok=self.ok.decode(text))
+        except Exception as error:  # noqa: BLE001  # validators are user code
+            return _hydration_error(error)
+
+    def _read_ok(self, shape: Json) -> TaskResult[Any, Any]:
+        try:
+            return TaskResult(ok=self.ok.from_shape(shape))
+        except Exception as error:  # noqa: BLE001  # validators and constructors are user code
+            return _hydration_error(error)
+
+    def _error_text(self, error: Any) -> str:
+        if isinstance(error, TaskError):
+            return dumps(error_shape(error, TagCount()))
+        return codec_for(self.error_type).encode_unchecked(error)
+
+    def _read_error(self, shape: Json) -> Any:
+        try:
+            if isinstance(shape, dict) and ERROR_TAG in shape:
+                own = self.error_type
+                is_own = isinstance(own, type) and issubclass(own, TaskError)
+                built_in = isinstance(shape.get("error_code"), dict)
+                # The engine's own errors are plain TaskErrors, whatever the task declared.
+                return read_error(shape, own if is_own and not built_in else TaskError)
+            if isinstance(shape, dict) and "error_code" in shape:
+                return read_error(shape)
+            return codec_for(self.error_type).from_shape(shape)
+        except Exception as error:  # constructors are user code
+            raise SerializationError(f"unreadable error: {error}") from error
+
+
+UNTYPED = ResultCodec(codec_for(Any), Any)
+
+
+def serialize_error_payload(result: TaskResult[Any, Any]) -> str:
+    """Write an error result; a constant text if even that fails."""
+    try:
+        return UNTYPED.encode(result)
+    except SerializationError:
+        return _LAST_RESORT
+
+
+def _envelope(error: str) -> str:
+    return f'{_OK_START}null,"err":{error}}}'
+
+
+def _hydration_error(error: Exception) -> TaskResult[Any, Any]:
+    return TaskResult(
+        err=TaskError(
+            error_code=ContractCode.PYDANTIC_HYDRATION_ERROR,
+            message=f"the stored value does not fit its type: {error}",
+            exception=error,
+        )
+    )

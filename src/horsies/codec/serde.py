@@ -1,0 +1,100 @@
+"""The codec as functions that answer Ok or Err (the contract's horsies.core.codec.serde)."""
+
+from typing import Any, TypeAlias, TypeVar
+
+from horsies.codec.annotated import codec_for
+from horsies.codec.results import ResultCodec, serialize_error_payload
+from horsies.codec.shapes import Json, SerializationError, loads
+from horsies.result import Err, Ok, Result, TaskError, TaskResult
+
+T = TypeVar("T")
+SerdeResult: TypeAlias = Result[T, SerializationError]
+
+__all__ = [
+    "Json",
+    "SerdeResult",
+    "SerializationError",
+    "args_to_json",
+    "dumps_json",
+    "json_to_args",
+    "json_to_kwargs",
+    "kwargs_to_json",
+    "loads_json",
+    "rehydrate_value",
+    "serialize_error_payload",
+    "task_result_from_json",
+    "to_jsonable",
+]
+
+
+def to_jsonable(value: object, annotation: Any = Any) -> SerdeResult[Json]:
+    """Turn a value into JSON values by its annotation, or by tagged shapes."""
+    return _written(value, annotation).map(loads)
+
+
+def rehydrate_value(json: Json, annotation: Any = Any) -> SerdeResult[Any]:
+    """Turn JSON values back into the value the annotation or the tags tell."""
+    try:
+        return Ok(codec_for(annotation).from_shape(json))
+    except Exception as error:  # noqa: BLE001  # validators and constructors are user code
+        return Err(_as_serialization_error(error))
+
+
+def dumps_json(value: object) -> SerdeResult[str]:
+    """Write a value as compact, tagged text."""
+    return _written(value, Any)
+
+
+def args_to_json(args: tuple[Any, ...]) -> SerdeResult[str]:
+    """Write positional arguments as an array."""
+    return _written(list(args), Any)
+
+
+def kwargs_to_json(kwargs: dict[str, Any]) -> SerdeResult[str]:
+    """Write keyword arguments as an object."""
+    return _written(kwargs, Any)
+
+
+def loads_json(text: str | None) -> SerdeResult[Json]:
+    """Parse text; nothing is None."""
+    try:
+        return Ok(loads(text) if text else None)
+    except SerializationError as error:
+        return Err(error)
+
+
+def json_to_args(json: Json) -> SerdeResult[list[Any]]:
+    """Read positional arguments without annotations."""
+    if json is not None and not isinstance(json, list):
+        return Err(SerializationError("args is not a JSON array"))
+    return rehydrate_value(json or [])
+
+
+def json_to_kwargs(json: Json) -> SerdeResult[dict[str, Any]]:
+    """Read keyword arguments without annotations."""
+    if json is not None and not isinstance(json, dict):
+        return Err(SerializationError("kwargs is not a JSON object"))
+    return rehydrate_value(json or {})
+
+
+def task_result_from_json(json: Json, ok_type: Any = Any) -> SerdeResult[TaskResult[Any, Any]]:
+    """Read a result; an ok value that does not fit gives an error result."""
+    try:
+        return Ok(ResultCodec(codec_for(ok_type), TaskError).from_shape(json))
+    except SerializationError as error:
+        return Err(error)
+
+
+def _written(value: object, annotation: Any) -> SerdeResult[str]:
+    try:
+        return Ok(codec_for(annotation).encode(value))
+    except Exception as error:  # noqa: BLE001  # validators and serializers are user code
+        return Err(_as_serialization_error(error))
+
+
+def _as_serialization_error(error: Exception) -> SerializationError:
+    if isinstance(error, SerializationError):
+        return error
+    wrapped = SerializationError(f"{type(error).__name__}: {error}")
+    wrapped.__cause__ = error
+    return wrapped

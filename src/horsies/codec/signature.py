@@ -1,0 +1,259 @@
+"""The arguments of one function as JSON text, checked and read by its parameters' annotations.
+
+All keyword arguments pass through one adapter over a TypedDict made from the parameters, all
+positional ones through one adapter over a tuple: one call into pydantic each, compiled once.
+"""
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, cast
+
+from pydantic import TypeAdapter
+from pydantic_core import ValidationError
+from typing_extensions import TypedDict
+
+from horsies.codec.annotated import (
+    ANY,
+    CONFIG,
+    build_adapter,
+    codec_for,
+    describe,
+    encode_checked,
+    rewrite,
+)
+from horsies.codec.shapes import Json, SerializationError, dumps, loads
+from horsies.result import Err, Ok, Result
+
+# Through Any: type checkers know only types that are written out, these are made at run time.
+_make_typed_dict: Any = TypedDict
+_tuple: Any = tuple
+_BY_POSITION = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+_BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+
+
+class ArgumentsError(SerializationError):
+    """Arguments that do not fit a signature; the message names the parameter."""
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedArguments:
+    """The texts of the columns args and kwargs; None where there is nothing."""
+
+    args_json: str | None
+    kwargs_json: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """How a call with a given number of positional arguments is checked."""
+
+    adapter: TypeAdapter[Any] | None
+    named: tuple[tuple[str, Any], ...]
+    taken: frozenset[str]
+    required: frozenset[str]
+
+
+class SignatureCodec:
+    """Writes and reads the arguments of one function."""
+
+    def __init__(self, function: Callable[..., Any], annotations: Mapping[str, Any]) -> None:
+        self.signature = inspect.signature(function)
+        self._annotations = annotations
+        self._plans: dict[int, _Plan] = {}
+
+    def encode(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Result[EncodedArguments, ArgumentsError]:
+        """Bind and check arguments as the function would, then write them."""
+        try:
+            plan = self._bind(args, kwargs)
+            args_json = self._encode_args(plan, args) if args else None
+            kwargs_json = self._encode_kwargs(kwargs) if kwargs else None
+            return Ok(EncodedArguments(args_json, kwargs_json))
+        except ArgumentsError as error:
+            return Err(error)
+        except Exception as error:  # noqa: BLE001  # validators and serializers are user code
+            return Err(_refusal(error))
+
+    def decode(
+        self, args_json: str | None, kwargs_json: str | None
+    ) -> Result[tuple[tuple[Any, ...], dict[str, Any]], ArgumentsError]:
+        """Read stored arguments; what comes out can be passed to the function."""
+        try:
+            args = self._decode_args(args_json) if args_json else ()
+            kwargs = self._decode_kwargs(kwargs_json) if kwargs_json else {}
+            self._bind(args, kwargs)
+            return Ok((args, kwargs))
+        except ArgumentsError as error:
+            return Err(error)
+        except Exception as error:  # noqa: BLE001  # validators and constructors are user code
+            return Err(_refusal(error))
+
+    def _bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Plan:
+        """Refuse what the call itself would refuse, without paying for `Signature.bind`."""
+        plan = self._plan(len(args))
+        if not (
+            plan.required <= kwargs.keys()
+            and plan.taken.isdisjoint(kwargs)
+            and (self._extra_name is not None or kwargs.keys() <= self._fields.keys())
+        ):
+            try:
+                self.signature.bind(*args, **kwargs)
+            except TypeError as error:
+                raise ArgumentsError(str(error)) from None
+        return plan
+
+    def _encode_args(self, plan: _Plan, args: tuple[Any, ...]) -> str:
+        if plan.adapter is not None:
+            try:
+                return encode_checked(plan.adapter, args, plan.adapter.validate_python(args))
+            except (ValidationError, SerializationError):
+                pass  # again one by one, to name the parameter
+        paired = zip(plan.named, args, strict=True)
+        texts = [_encode_one(name, annotation, arg) for (name, annotation), arg in paired]
+        return f"[{','.join(texts)}]"
+
+    def _encode_kwargs(self, kwargs: dict[str, Any]) -> str:
+        adapter = self._kwargs_adapter
+        if adapter is not None:
+            try:
+                return encode_checked(adapter, kwargs, adapter.validate_python(kwargs))
+            except (ValidationError, SerializationError):
+                pass  # again one by one, to name the parameter
+        texts = [
+            f"{dumps(name)}:{_encode_one(name, self._annotation(name), value)}"
+            for name, value in kwargs.items()
+        ]
+        return f"{{{','.join(texts)}}}"
+
+    def _decode_args(self, text: str) -> tuple[Any, ...]:
+        stored = loads(text)
+        if not isinstance(stored, list):
+            raise ArgumentsError("args is not a JSON array")
+        plan = self._plan(len(stored))
+        if plan.adapter is not None and '"__' not in text:
+            try:
+                return tuple(plan.adapter.validate_json(text))
+            except ValidationError:
+                pass  # again one by one, to name the parameter
+        paired = zip(plan.named, stored, strict=True)
+        return tuple(_decode_one(name, annotation, shape) for (name, annotation), shape in paired)
+
+    def _decode_kwargs(self, text: str) -> dict[str, Any]:
+        adapter = self._kwargs_adapter
+        if adapter is not None and '"__' not in text:
+            try:
+                return cast("dict[str, Any]", adapter.validate_json(text))
+            except ValidationError:
+                pass  # again one by one, to name the parameter
+        stored = loads(text)
+        if not isinstance(stored, dict):
+            raise ArgumentsError("kwargs is not a JSON object")
+        return {
+            name: _decode_one(name, self._annotation(name), shape) for name, shape in stored.items()
+        }
+
+    def _annotation(self, name: str) -> Any:
+        """Return the annotation of a keyword argument."""
+        if name in self._fields:
+            return self._fields[name]
+        if self._extra_name is None:
+            raise ArgumentsError(f"got an unexpected keyword argument {name!r}")
+        return self._annotations.get(self._extra_name, Any)
+
+    def _plan(self, count: int) -> _Plan:
+        plan = self._plans.get(count)
+        if plan is None:
+            plan = self._plans[count] = self._make_plan(count)
+        return plan
+
+    def _make_plan(self, count: int) -> _Plan:
+        named = self._positional[:count]
+        surplus = count - len(named)
+        if surplus and self._rest_name is None:
+            raise ArgumentsError(
+                f"too many positional arguments: at most {len(self._positional)}, got {count}"
+            )
+        rest = () if self._rest_name is None else (self._rest_name,) * surplus
+        annotated = tuple((name, self._annotations.get(name, Any)) for name in (*named, *rest))
+        types = tuple(rewrite(annotation) for _, annotation in annotated)
+        needed = {
+            name
+            for name, parameter in self.signature.parameters.items()
+            if parameter.default is parameter.empty and parameter.kind in {*_BY_POSITION, *_BY_NAME}
+        }
+        return _Plan(
+            adapter=build_adapter(_tuple[types]) if types else None,
+            named=annotated,
+            taken=frozenset(named),
+            required=frozenset(needed - set(named)),
+        )
+
+    @cached_property
+    def _positional(self) -> tuple[str, ...]:
+        parameters = self.signature.parameters.items()
+        return tuple(name for name, parameter in parameters if parameter.kind in _BY_POSITION)
+
+    @cached_property
+    def _fields(self) -> dict[str, Any]:
+        parameters = self.signature.parameters.items()
+        return {
+            name: self._annotations.get(name, Any)
+            for name, parameter in parameters
+            if parameter.kind in _BY_NAME
+        }
+
+    @cached_property
+    def _rest_name(self) -> str | None:
+        return self._name_of(inspect.Parameter.VAR_POSITIONAL)
+
+    @cached_property
+    def _extra_name(self) -> str | None:
+        return self._name_of(inspect.Parameter.VAR_KEYWORD)
+
+    def _name_of(self, kind: Any) -> str | None:
+        parameters = self.signature.parameters.items()
+        return next((name for name, parameter in parameters if parameter.kind is kind), None)
+
+    @cached_property
+    def _kwargs_adapter(self) -> TypeAdapter[Any] | None:
+        """One adapter for all; None with **kwargs, whose names it could not know."""
+        if self._extra_name is not None:
+            return None
+        rewritten = {name: rewrite(annotation) for name, annotation in self._fields.items()}
+        adapter = self._dict_adapter(rewritten)
+        if adapter is None:
+            usable = {
+                name: ANY if build_adapter(annotation) is None else annotation
+                for name, annotation in rewritten.items()
+            }
+            adapter = self._dict_adapter(usable)
+        return adapter
+
+    def _dict_adapter(self, fields: dict[str, Any]) -> TypeAdapter[Any] | None:
+        arguments = _make_typed_dict("Arguments", fields, total=False)
+        arguments.__pydantic_config__ = CONFIG
+        return build_adapter(arguments)
+
+
+def _encode_one(name: str, annotation: Any, value: object) -> str:
+    try:
+        return codec_for(annotation).encode(value)
+    except SerializationError as error:
+        raise ArgumentsError(f"parameter {name!r}: {error}") from error
+
+
+def _decode_one(name: str, annotation: Any, shape: Json) -> Any:
+    try:
+        return codec_for(annotation).from_shape(shape)
+    except SerializationError as error:
+        raise ArgumentsError(f"parameter {name!r}: {error}") from error
+
+
+def _refusal(error: Exception) -> ArgumentsError:
+    text = describe(error) if isinstance(error, ValidationError) else str(error)
+    refusal = ArgumentsError(f"{type(error).__name__}: {text}")
+    refusal.__cause__ = error
+    return refusal
