@@ -30,8 +30,13 @@ _LAST_RESORT = (
 class ResultCodec:
     """Writes and reads the results of one task."""
 
-    ok: TypeCodec
+    ok_type: Any
     error_type: Any = TaskError
+
+    @property
+    def ok(self) -> TypeCodec:
+        # At the first use, not at definition: the type may then still lack its forward references.
+        return codec_for(self.ok_type)
 
     def encode(self, result: TaskResult[Any, Any]) -> str:
         """Write a result; raise SerializationError."""
@@ -107,7 +112,21 @@ class ResultCodec:
             raise SerializationError(f"unreadable error: {error}") from error
 
 
-UNTYPED = ResultCodec(codec_for(Any), Any)
+UNTYPED = ResultCodec(Any, Any)
+
+
+def read_result(text: str, codec: ResultCodec = UNTYPED) -> TaskResult[Any, Any]:
+    """Read a stored result; what cannot be read is an error result itself."""
+    try:
+        return codec.decode(text)
+    except SerializationError as error:
+        return TaskResult(
+            err=TaskError(
+                error_code=OperationalErrorCode.RESULT_DESERIALIZATION_ERROR,
+                message=f"the stored result cannot be read: {error}",
+                exception=error,
+            )
+        )
 
 
 def serialize_error_payload(result: TaskResult[Any, Any]) -> str:

@@ -80,7 +80,7 @@ def json_to_kwargs(json: Json) -> SerdeResult[dict[str, Any]]:
 def task_result_from_json(json: Json, ok_type: Any = Any) -> SerdeResult[TaskResult[Any, Any]]:
     """Read a result; an ok value that does not fit gives an error result."""
     try:
-        return Ok(ResultCodec(codec_for(ok_type), TaskError).from_shape(json))
+        return Ok(ResultCodec(ok_type, TaskError).from_shape(json))
     except SerializationError as error:
         return Err(error)
 

@@ -9,7 +9,7 @@ from horsies.errors import ConfigurationError, ErrorCode, SourceLocation
 ExceptionMapper: TypeAlias = dict[type[BaseException], str]
 
 _CODE_PATTERN = re.compile(r"[A-Z][A-Z0-9_]*")
-_EXCEPTION_CLASS_PATTERN = re.compile(r"[A-Z]\w*[a-z]\w*(?:Error|Exception)|Error|Exception")
+_EXCEPTION_CLASS_PATTERN = re.compile(r"[\w.]*(?:Error|Exception)")
 _CODE_HELP = "use an UPPER_SNAKE code such as 'PAYMENT_REFUSED'"
 
 

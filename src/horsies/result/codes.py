@@ -1,4 +1,4 @@
-"""The built-in error codes in their four families, and which of them may cause a retry."""
+"""The built-in error codes in their four families."""
 
 from enum import StrEnum
 from typing import TypeAlias
@@ -59,8 +59,3 @@ BUILTIN_CODE_REGISTRY: dict[str, BuiltInTaskCode] = {
     for family in (OperationalErrorCode, ContractCode, RetrievalCode, OutcomeCode)
     for member in family
 }
-
-# All other built-in codes are never retried, also when a policy lists them.
-RETRYABLE_BUILTIN_CODES: frozenset[str] = frozenset(
-    {"UNHANDLED_EXCEPTION", "TASK_EXCEPTION", "WORKER_CRASHED", "TASK_TIMEOUT"}
-)

@@ -45,8 +45,12 @@ def dump_exception(error: BaseException | dict[str, Any] | None) -> dict[str, An
     """Describe an exception in plain JSON values; a description stays as it is."""
     if not isinstance(error, BaseException):
         return error
+    try:
+        message = str(error)
+    except Exception:  # noqa: BLE001  # __str__ is user code, and an error must always be told
+        message = "<exception without text>"
     lines = traceback.format_exception(error)
-    return {"type": type(error).__name__, "message": str(error), "traceback": "".join(lines)}
+    return {"type": type(error).__name__, "message": message, "traceback": "".join(lines)}
 
 
 # Plain functions instead of unions of pydantic schemas: an error is built for every failed attempt.

@@ -1,0 +1,1 @@
+"""What a task is: definition, registry, options, retry policy, discovery."""

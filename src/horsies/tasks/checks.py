@@ -1,0 +1,223 @@
+"""What the task decorator refuses: each rule with its HRS code, place and cure."""
+
+import functools
+import inspect
+import typing
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, get_args, get_origin
+
+from horsies.config.exceptions import default_code_problems, mapper_problems
+from horsies.errors import ErrorCode, SourceLocation, TaskDefinitionError
+from horsies.result import TaskError, TaskResult
+from horsies.tasks.retry import RetryPolicy
+
+EXECUTIONS = ("process", "async", "blocking")
+_TIME_LIMIT_RANGE_MS = (1_000, 86_400_000)
+_KNOWN_OPTIONS = (
+    "queue_name",
+    "retry_policy",
+    "exception_mapper",
+    "default_unhandled_error_code",
+    "execution",
+    "timeout_ms",
+    "soft_timeout_ms",
+    "interruptible",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ReturnType:
+    """What a task declares to return; plain means without a TaskResult around it."""
+
+    ok: Any
+    err: Any
+    is_plain: bool
+
+
+def refuse_decorated(function: Callable[..., Any], location: SourceLocation | None) -> None:
+    """Refuse a function another decorator has wrapped: its signature is not the one that runs."""
+    plain = inspect.isfunction(function) or inspect.ismethod(function)
+    if plain and not hasattr(function, "__wrapped__") and not _closes_over_function(function):
+        return
+    raise TaskDefinitionError(
+        "a task must be a plain function, not one wrapped by another decorator",
+        ErrorCode.TASK_PREDECORATED_NOT_SUPPORTED,
+        location,
+        [f"found {getattr(function, '__qualname__', function)!r}"],
+        "put @app.task directly above the function and call helpers from its body",
+    )
+
+
+def _closes_over_function(function: Callable[..., Any]) -> bool:
+    for cell in getattr(function, "__closure__", None) or ():
+        try:
+            content = cell.cell_contents
+        except ValueError:  # a name that is bound later
+            continue
+        if inspect.isroutine(content) or isinstance(content, functools.partial):
+            return True
+    return False
+
+
+def resolve_annotations(function: Callable[..., Any]) -> dict[str, Any]:
+    """Evaluate annotations; those that cannot be evaluated are left out, one by one."""
+    try:
+        return typing.get_type_hints(function, include_extras=True)
+    except Exception:  # noqa: BLE001  # annotations are user code
+        return _resolve_each(function)
+
+
+def _resolve_each(function: Callable[..., Any]) -> dict[str, Any]:
+    resolved: dict[str, Any] = {}
+    for name, annotation in inspect.get_annotations(function).items():
+
+        def holder() -> None: ...
+
+        holder.__annotations__ = {name: annotation}
+        names = getattr(function, "__globals__", {})
+        try:
+            resolved |= typing.get_type_hints(holder, names, include_extras=True)
+        except Exception:  # noqa: BLE001, S112  # as above
+            continue
+    return resolved
+
+
+def read_return_type(
+    function: Callable[..., Any],
+    annotations: Mapping[str, Any],
+    location: SourceLocation | None,
+    *,
+    allow_plain_returns: bool,
+) -> "ReturnType":
+    """Return the ok and the error type a function declares."""
+    if "return" not in inspect.get_annotations(function):
+        raise TaskDefinitionError(
+            "a task needs a return annotation",
+            ErrorCode.TASK_NO_RETURN_TYPE,
+            location,
+            [f"function {function.__qualname__!r}"],
+            "declare it: def f(...) -> TaskResult[int, TaskError]",
+        )
+    declared = annotations.get("return", inspect.Parameter.empty)
+    if get_origin(declared) is Annotated:
+        declared = get_args(declared)[0]
+    if get_origin(declared) is TaskResult and len(get_args(declared)) == 2:
+        ok_type, error_type = get_args(declared)
+        return ReturnType(ok_type, error_type, is_plain=False)
+    unusable = declared in (TaskResult, inspect.Parameter.empty)
+    if allow_plain_returns and not unusable:
+        return ReturnType(declared, TaskError, is_plain=True)
+    raise TaskDefinitionError(
+        "a task must return TaskResult[T, E] with two type parameters",
+        ErrorCode.TASK_INVALID_RETURN_TYPE,
+        location,
+        [f"found {inspect.get_annotations(function)['return']!r}"],
+        "declare it: def f(...) -> TaskResult[int, TaskError]"
+        + ("" if unusable else ",\nor set AppConfig(allow_plain_returns=True)"),
+    )
+
+
+def check_options(options: Mapping[str, Any], location: SourceLocation | None) -> None:
+    """Refuse unknown options, and a retry policy or deadline in the wrong place."""
+    if options.get("good_until") is not None:
+        raise _invalid_option(
+            "good_until must be set when sending a task",
+            f"good_until={options['good_until']!r}",
+            "use task.with_options(good_until=...).send(...)",
+            location,
+        )
+    unknown = sorted(options.keys() - {*_KNOWN_OPTIONS, "good_until"})
+    if unknown:
+        is_retry = "auto_retry_for" in unknown
+        raise _invalid_option(
+            f"unknown task option: {', '.join(unknown)}",
+            f"known options: {', '.join(_KNOWN_OPTIONS)}",
+            "put it into retry_policy=RetryPolicy(auto_retry_for=[...])"
+            if is_retry
+            else "remove it",
+            location,
+        )
+    policy = options.get("retry_policy")
+    if policy is not None and not isinstance(policy, RetryPolicy):
+        raise _invalid_option(
+            "retry_policy must be a RetryPolicy",
+            f"found {type(policy).__name__}",
+            "use RetryPolicy.fixed(...) or RetryPolicy.exponential(...)",
+            location,
+        )
+
+
+def check_error_codes(options: Mapping[str, Any], name: str, location: Any) -> None:
+    """Refuse a mapper or a default code that is not well formed."""
+    owner = f"task {name!r}"
+    if (mapper := options.get("exception_mapper")) is not None:
+        for problem in mapper_problems(mapper, owner=owner, location=location):
+            raise problem
+    if (code := options.get("default_unhandled_error_code")) is not None:
+        for problem in default_code_problems(code, owner=owner, location=location):
+            raise problem
+
+
+def read_execution(
+    wish: object, location: SourceLocation | None, *, is_coroutine: bool
+) -> typing.Literal["process", "async", "blocking"]:
+    """Return where the function runs: coroutine functions in the loop, others in a child."""
+    match wish:
+        case None:
+            return "async" if is_coroutine else "process"
+        case "process":
+            return "process"
+        case "async" if is_coroutine:
+            return "async"
+        case "blocking" if not is_coroutine:
+            return "blocking"
+        case _:
+            kind = "a coroutine function" if is_coroutine else "a plain function"
+            raise _invalid_option(
+                f"execution={wish!r} does not fit {kind}",
+                f"known: {', '.join(EXECUTIONS)}",
+                "'async' is for coroutine functions, 'blocking' for plain ones",
+                location,
+            )
+
+
+def check_time_limits(options: Mapping[str, Any], location: SourceLocation | None) -> None:
+    """Refuse limits outside one second to one day, and a soft limit after the hard one."""
+    low, high = _TIME_LIMIT_RANGE_MS
+    for key in ("timeout_ms", "soft_timeout_ms"):
+        value = options.get(key)
+        if value is None:
+            continue
+        if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
+            raise _invalid_option(
+                f"{key} must be an integer from {low} to {high}",
+                f"{key}={value!r}",
+                "give the limit in milliseconds",
+                location,
+            )
+    hard, soft = options.get("timeout_ms"), options.get("soft_timeout_ms")
+    if hard is not None and soft is not None and soft >= hard:
+        raise _invalid_option(
+            "soft_timeout_ms must be below timeout_ms",
+            f"soft_timeout_ms={soft}, timeout_ms={hard}",
+            "leave the task some time to end by itself",
+            location,
+        )
+
+
+def check_name(name: object, location: SourceLocation | None) -> None:
+    """Refuse a name that is no text of 1 to 255 characters."""
+    if not isinstance(name, str) or not 1 <= len(name) <= 255:
+        raise _invalid_option(
+            "task_name must be a text of 1 to 255 characters",
+            f"task_name={name!r}",
+            'name the task: @app.task("reports.daily")',
+            location,
+        )
+
+
+def _invalid_option(
+    message: str, note: str, cure: str, location: SourceLocation | None
+) -> TaskDefinitionError:
+    return TaskDefinitionError(message, ErrorCode.TASK_INVALID_OPTIONS, location, [note], cure)

@@ -1,0 +1,265 @@
+"""TaskDefinition: a function with a name, checked once, and all that follows from its signature.
+
+It says how arguments and results are written and how a returned value or an exception is judged;
+it knows neither queues of work nor the database.
+"""
+
+import inspect
+import traceback
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any, Literal
+
+from pydantic import ValidationError
+
+from horsies.codec.annotated import codec_for, describe
+from horsies.codec.results import ResultCodec, read_result, serialize_error_payload
+from horsies.codec.signature import ArgumentsError, EncodedArguments, SignatureCodec
+from horsies.config import AppConfig
+from horsies.errors import SourceLocation
+from horsies.result import (
+    BUILTIN_CODE_REGISTRY,
+    BuiltInTaskCode,
+    ContractCode,
+    Err,
+    OperationalErrorCode,
+    Result,
+    TaskError,
+    TaskResult,
+)
+from horsies.tasks import checks
+from horsies.tasks.options import StoredOptions, write_task_options
+from horsies.tasks.queues import resolve_queue
+from horsies.tasks.retry import RetryPolicy
+
+Execution = Literal["process", "async", "blocking"]
+AnyResult = TaskResult[Any, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class TaskDefinition:
+    """What `@app.task` made of a function; build it with `define_task`."""
+
+    name: str
+    function: Callable[..., Any]
+    config: AppConfig
+    location: SourceLocation | None
+    is_coroutine: bool
+    queue_name: str
+    priority: int
+    execution: Execution
+    options: StoredOptions
+    task_options_json: str
+    interruptible: bool
+    exception_mapper: Mapping[type[BaseException], str] | None
+    default_unhandled_error_code: str | None
+    returns: checks.ReturnType
+    signature: SignatureCodec
+    results: ResultCodec
+
+    @property
+    def ok_type(self) -> Any:
+        return self.returns.ok
+
+    @property
+    def err_type(self) -> Any:
+        return self.returns.err
+
+    @property
+    def retry_policy(self) -> RetryPolicy | None:
+        return self.options.retry_policy
+
+    @property
+    def max_retries(self) -> int:
+        return self.options.max_retries
+
+    @property
+    def timeout_ms(self) -> int | None:
+        return self.options.timeout_ms
+
+    @property
+    def soft_timeout_ms(self) -> int | None:
+        return self.options.soft_timeout_ms
+
+    def encode_arguments(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Result[EncodedArguments, ArgumentsError]:
+        """Check arguments against the signature and write them."""
+        return self.signature.encode(args, kwargs)
+
+    def decode_arguments(
+        self, args_json: str | None, kwargs_json: str | None
+    ) -> Result[tuple[tuple[Any, ...], dict[str, Any]], TaskError]:
+        """Read stored arguments, ready to be passed to the function."""
+        decoded = self.signature.decode(args_json, kwargs_json)
+        if isinstance(decoded, Err):
+            return Err(
+                TaskError(
+                    error_code=OperationalErrorCode.WORKER_SERIALIZATION_ERROR,
+                    message=f"arguments of task {self.name!r} cannot be used: {decoded.err_value}",
+                    data={"task_name": self.name},
+                )
+            )
+        return decoded
+
+    def judge(self, value: object) -> AnyResult:
+        """Turn what the function returned into its result: right type, or an error saying why."""
+        if isinstance(value, TaskResult):
+            return self._judge_result(value)
+        if self.returns.is_plain:
+            return self._judge_result(TaskResult(ok=value))
+        kind = "None" if value is None else type(value).__name__
+        return _failure(
+            OperationalErrorCode.TASK_EXCEPTION,
+            f"task {self.name!r} returned {kind} instead of a TaskResult",
+        )
+
+    def judge_exception(self, error: BaseException) -> AnyResult:
+        """Turn an exception that left the function into an error result, by the mappers."""
+        text = "".join(traceback.format_exception_only(error)).strip()
+        return TaskResult(
+            err=TaskError(
+                error_code=self._code_for(type(error)),
+                message=f"task {self.name!r} raised {text}",
+                data={"exception_type": type(error).__name__},
+                exception=error,
+            )
+        )
+
+    def call(self, *args: Any, **kwargs: Any) -> AnyResult:
+        """Run the function now, in this thread."""
+        try:
+            value = self.function(*args, **kwargs)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # noqa: BLE001  # user code: SystemExit is an error as well
+            return self.judge_exception(error)
+        return self.judge(value)
+
+    async def call_async(self, *args: Any, **kwargs: Any) -> AnyResult:
+        """Run the coroutine function now, in this event loop."""
+        try:
+            value = await self.function(*args, **kwargs)
+        except (KeyboardInterrupt, GeneratorExit):
+            raise
+        except BaseException as error:
+            if _is_cancellation(error):
+                raise
+            return self.judge_exception(error)
+        return self.judge(value)
+
+    def encode_result(self, result: AnyResult) -> str:
+        """Write a result; one that cannot be written becomes an error result."""
+        return self.settle_result(result)[0]
+
+    def settle_result(self, result: AnyResult) -> tuple[str, AnyResult]:
+        """Write a result and return also what was written: it, or the error in its place."""
+        text, written = self.results.encode_always(result)
+        limit = self.config.payload_max_bytes
+        if limit is None or len(text) * 4 <= limit or len(text.encode()) <= limit:
+            return text, written
+        refused = _failure(
+            OperationalErrorCode.WORKER_SERIALIZATION_ERROR,
+            f"result of task {self.name!r} is too large: {len(text.encode())} bytes, "
+            f"payload_max_bytes={limit}",
+        )
+        return serialize_error_payload(refused), refused
+
+    def decode_result(self, text: str) -> AnyResult:
+        """Read a stored result; one that cannot be read is an error result."""
+        return read_result(text, self.results)
+
+    def options_json(self, **changes: Any) -> str:
+        """Write the options of one send: the definition's with a deadline or unique key."""
+        return write_task_options(replace(self.options, **changes))
+
+    def _judge_result(self, result: AnyResult) -> AnyResult:
+        variant: Literal["ok", "err"] = "ok" if result.is_ok() else "err"
+        declared = self.ok_type if variant == "ok" else self.err_type
+        value = result.ok if variant == "ok" else result.err
+        try:
+            codec_for(declared).adapter.validate_python(value)
+        except ValidationError as error:
+            return _failure(
+                ContractCode.RETURN_TYPE_MISMATCH,
+                f"task {self.name!r} returned {variant} that is not {_type_name(declared)}: "
+                f"{describe(error)}",
+                {
+                    "variant": variant,
+                    "expected_type": _type_name(declared),
+                    "actual_value": repr(value),
+                    "validation_errors": [
+                        {"loc": list(item["loc"]), "msg": item["msg"], "type": item["type"]}
+                        for item in error.errors(include_url=False, include_context=False)
+                    ],
+                },
+            )
+        except Exception as error:  # noqa: BLE001  # validators are user code
+            return self.judge_exception(error)
+        return result
+
+    def _code_for(self, cls: type[BaseException]) -> BuiltInTaskCode | str:
+        code = (
+            (self.exception_mapper or {}).get(cls)
+            or self.config.exception_mapper.get(cls)
+            or self.default_unhandled_error_code
+            or self.config.default_unhandled_error_code
+        )
+        return BUILTIN_CODE_REGISTRY.get(code, code)
+
+
+def define_task(
+    function: Callable[..., Any], name: str, *, config: AppConfig, **options: Any
+) -> TaskDefinition:
+    """Check a function and its options as `@app.task` does; raise the first thing that is wrong."""
+    location = SourceLocation.from_function(function)
+    checks.refuse_decorated(function, location)
+    annotations = checks.resolve_annotations(function)
+    returns = checks.read_return_type(
+        function, annotations, location, allow_plain_returns=config.allow_plain_returns
+    )
+    checks.check_name(name, location)
+    checks.check_options(options, location)
+    queue = resolve_queue(config, options.get("queue_name"), location)
+    checks.check_error_codes(options, name, location)
+    is_coroutine = inspect.iscoroutinefunction(function)
+    execution = checks.read_execution(options.get("execution"), location, is_coroutine=is_coroutine)
+    checks.check_time_limits(options, location)
+    stored = StoredOptions(
+        retry_policy=options.get("retry_policy"),
+        timeout_ms=options.get("timeout_ms"),
+        soft_timeout_ms=options.get("soft_timeout_ms"),
+    )
+    mapper = options.get("exception_mapper")
+    return TaskDefinition(
+        name=name,
+        function=function,
+        config=config,
+        location=location,
+        is_coroutine=is_coroutine,
+        queue_name=queue.name,
+        priority=queue.priority,
+        execution=execution,
+        options=stored,
+        task_options_json=write_task_options(stored),
+        interruptible=bool(options.get("interruptible")),
+        exception_mapper=None if mapper is None else MappingProxyType(dict(mapper)),
+        default_unhandled_error_code=options.get("default_unhandled_error_code"),
+        returns=returns,
+        signature=SignatureCodec(function, annotations),
+        results=ResultCodec(returns.ok, returns.err),
+    )
+
+
+def _failure(code: BuiltInTaskCode, message: str, data: Any = None) -> AnyResult:
+    return TaskResult(err=TaskError(error_code=code, message=message, data=data))
+
+
+def _is_cancellation(error: BaseException) -> bool:
+    # By name: this package knows no event loop. A library's own CancelledError is an Exception.
+    return type(error).__name__ == "CancelledError" and not isinstance(error, Exception)
+
+
+def _type_name(annotation: Any) -> str:
+    return annotation.__name__ if type(annotation) is type else str(annotation)

@@ -1,0 +1,129 @@
+"""Task modules named by dotted name, file or glob: expanding, importing, reporting failures."""
+
+import glob
+import hashlib
+import importlib
+import importlib.util
+import logging
+import os
+import sys
+from collections.abc import Iterable, Sequence
+from fnmatch import fnmatch
+from pathlib import Path
+from types import ModuleType
+
+from horsies.errors import ConfigurationError, ErrorCode, HorsiesError, MultipleValidationErrors
+
+DEFAULT_EXCLUDES = ("*_test.py", "test_*.py", "conftest.py")
+
+_logger = logging.getLogger("horsies.discovery")
+
+
+def expand_module_globs(patterns: Iterable[str], exclude: Sequence[str] | None = None) -> list[str]:
+    """Turn globs and paths into real absolute files, each once; dotted names stay as they are."""
+    excluded = exclude or DEFAULT_EXCLUDES
+    found: dict[str, None] = {}
+    for pattern in patterns:
+        if not (is_path_entry(pattern) or glob.has_magic(pattern)):
+            found[pattern] = None
+            continue
+        for match in sorted(glob.glob(pattern, recursive=True)):  # noqa: PTH207  # any base, ** too
+            path = Path(match).resolve()
+            if path.suffix == ".py" and path.is_file() and not _is_excluded(path, excluded):
+                found[str(path)] = None
+    return list(found)
+
+
+def is_path_entry(entry: str) -> bool:
+    """Whether an entry is a file path rather than a dotted module name."""
+    return entry.endswith(".py") or "/" in entry or os.sep in entry
+
+
+def import_task_modules(entries: Iterable[str]) -> list[str]:
+    """Import entries in order and return those imported; a missing file is only warned about."""
+    imported: list[str] = []
+    for entry in entries:
+        try:
+            import_entry(entry)
+        except FileNotFoundError:
+            if not is_path_entry(entry) or Path(entry).exists():
+                raise  # not ours: the module itself missed a file
+            _logger.warning("task module not found, skipped: %s", entry)
+        else:
+            imported.append(entry)
+    return imported
+
+
+def import_entry(entry: str) -> ModuleType:
+    """Import exactly one module, by file path or dotted name; an error passes as it is."""
+    if not is_path_entry(entry):
+        return importlib.import_module(entry)
+    path = Path(entry).resolve()
+    if not path.is_file():
+        raise FileNotFoundError(entry)
+    return _loaded_module(path) or _load_file(path)
+
+
+def import_problems(entry: str) -> list[HorsiesError]:
+    """Import an entry and return what went wrong, as `check` reports it."""
+    if is_path_entry(entry) and not Path(entry).is_file():
+        return [_import_error(f"task module not found: {entry}", entry)]
+    try:
+        import_entry(entry)
+    except MultipleValidationErrors as error:
+        return list(error.report.errors)
+    except HorsiesError as error:
+        return [error]
+    except ImportError as error:
+        return [_import_error(f"failed to import module: {entry}", f"{error}")]
+    except Exception as error:  # noqa: BLE001  # module-level code is user code
+        return [
+            ConfigurationError(
+                f"error while importing module: {entry}",
+                ErrorCode.MODULE_EXEC_ERROR,
+                notes=[f"{type(error).__name__}: {error}"],
+                help_text="module-level code must run without errors: move work into functions",
+            )
+        ]
+    return []
+
+
+def _import_error(message: str, note: str) -> ConfigurationError:
+    return ConfigurationError(
+        message,
+        ErrorCode.CLI_INVALID_ARGS,
+        notes=[note],
+        help_text="check the name, the working directory and PYTHONPATH",
+    )
+
+
+def _is_excluded(path: Path, patterns: Sequence[str]) -> bool:
+    return any(fnmatch(path.name, pattern) or fnmatch(str(path), pattern) for pattern in patterns)
+
+
+def _loaded_module(path: Path) -> ModuleType | None:
+    """Find the file among loaded modules: loading it twice would make every class twice."""
+    for module in list(sys.modules.values()):
+        file = getattr(module, "__file__", None)
+        if isinstance(file, str) and Path(file).name == path.name and Path(file).resolve() == path:
+            return module
+    return None
+
+
+def _load_file(path: Path) -> ModuleType:
+    digest = hashlib.sha256(str(path).encode()).hexdigest()[:12]
+    name = f"horsies_tasks_{path.stem}_{digest}"
+    directory = str(path.parent)
+    if directory not in sys.path:
+        sys.path.insert(0, directory)
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"cannot import {path}")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    return module

@@ -1,0 +1,122 @@
+"""The JSON text of a row's task_options: what a task was sent with, read once per text."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from functools import lru_cache
+from typing import Any, cast
+
+from pydantic import ValidationError
+from pydantic_core import from_json, to_json
+
+from horsies.config.exceptions import code_problem
+from horsies.result import Err, Ok, Result
+from horsies.tasks.retry import RetryPolicy
+
+
+@dataclass(frozen=True, slots=True)
+class StoredOptions:
+    """Everything task_options can say; keys of integrations are left alone."""
+
+    retry_policy: RetryPolicy | None = None
+    good_until: datetime | None = None
+    timeout_ms: int | None = None
+    unique_key: str | None = None
+    unique_scope: str | None = None
+    soft_timeout_ms: int | None = None
+    tags: tuple[str, ...] = ()
+
+    @property
+    def max_retries(self) -> int:
+        return 0 if self.retry_policy is None else self.retry_policy.max_retries
+
+
+def write_task_options(options: StoredOptions) -> str:
+    """Write options as compact JSON; optional keys only where they are set."""
+    policy = options.retry_policy
+    written: dict[str, Any] = {
+        "retry_policy": None
+        if policy is None
+        else {
+            "max_retries": policy.max_retries,
+            "intervals": policy.intervals,
+            "backoff_strategy": policy.backoff_strategy,
+            "jitter": policy.jitter,
+            "auto_retry_for": [str(code) for code in policy.auto_retry_for],
+        },
+        "good_until": None if options.good_until is None else options.good_until.isoformat(),
+    }
+    for key in ("timeout_ms", "unique_key", "unique_scope", "soft_timeout_ms", "tags"):
+        if value := getattr(options, key):
+            written[key] = value
+    return to_json(written).decode()
+
+
+def parse_task_options(text: str | None) -> StoredOptions:
+    """Read stored options; a text that cannot be read carries none."""
+    return StoredOptions() if text is None else read_task_options(text).unwrap_or(StoredOptions())
+
+
+@lru_cache(maxsize=1024)
+def read_task_options(text: str) -> Result[StoredOptions, str]:
+    """Read options, or say what is wrong with the text."""
+    try:
+        stored: object = from_json(text)
+    except ValueError as error:
+        return Err(f"invalid task_options_json: {error}")
+    if not isinstance(stored, dict):
+        return Err("task_options_json must be an object")
+    options = cast("dict[str, Any]", stored)
+    policy = _read_policy(options.get("retry_policy"))
+    if isinstance(policy, Err):
+        return policy
+    try:
+        return Ok(_make_options(options, policy.ok_value))
+    except (TypeError, ValueError) as error:
+        return Err(f"invalid task_options_json: {error}")
+
+
+def _make_options(options: dict[str, Any], policy: RetryPolicy | None) -> StoredOptions:
+    good_until = options.get("good_until")
+    return StoredOptions(
+        retry_policy=policy,
+        good_until=None if good_until is None else datetime.fromisoformat(good_until),
+        timeout_ms=_optional_int(options, "timeout_ms"),
+        unique_key=options.get("unique_key"),
+        unique_scope=options.get("unique_scope"),
+        soft_timeout_ms=_optional_int(options, "soft_timeout_ms"),
+        tags=tuple(options.get("tags") or ()),
+    )
+
+
+def _optional_int(options: dict[str, Any], key: str) -> int | None:
+    value = options.get(key)
+    if value is not None and (not isinstance(value, int) or isinstance(value, bool)):
+        raise TypeError(f"{key} must be an integer")
+    return value
+
+
+def _read_policy(stored: object) -> Result[RetryPolicy | None, str]:
+    if stored is None:
+        return Ok(None)
+    if not isinstance(stored, dict):
+        return Err("retry_policy must be an object")
+    policy = cast("dict[str, Any]", stored)
+    if "auto_retry_for" not in policy:
+        return Err("retry_policy.auto_retry_for is required")
+    if problem := _codes_problem(policy["auto_retry_for"]):
+        return Err(problem)
+    try:
+        return Ok(RetryPolicy.model_validate(policy))
+    except ValidationError as error:
+        return Err(f"invalid retry_policy metadata: {error}")
+
+
+def _codes_problem(codes: object) -> str | None:
+    if not isinstance(codes, list):
+        return "auto_retry_for must be a list"
+    if not codes:
+        return "auto_retry_for must not be empty"
+    if not all(isinstance(code, str) for code in cast("list[object]", codes)):
+        return "auto_retry_for entries must be strings"
+    problems = (code_problem(code) for code in cast("list[object]", codes))
+    return next((f"auto_retry_for: {problem}" for problem in problems if problem), None)

@@ -1,0 +1,92 @@
+"""RetryPolicy: which errors are tried again, how often and when. Pure."""
+
+from random import Random
+from typing import Annotated, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from horsies.config.exceptions import code_problem
+from horsies.result import BuiltInTaskCode
+
+_Seconds = Annotated[int, Field(ge=1, le=86_400)]
+
+
+class RetryPolicy(BaseModel):
+    """Run a task again when its error code is listed.
+
+    >>> RetryPolicy.fixed([60, 300], auto_retry_for=["RATE_LIMITED"]).max_retries
+    2
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    auto_retry_for: list[str | BuiltInTaskCode] = Field(min_length=1)
+    max_retries: int = Field(default=3, ge=1, le=20)
+    intervals: list[_Seconds] = Field(default=[60, 300, 900], min_length=1, max_length=20)
+    backoff_strategy: Literal["fixed", "exponential"] = "fixed"
+    jitter: bool = True
+
+    @classmethod
+    def fixed(
+        cls,
+        intervals: list[int],
+        *,
+        auto_retry_for: list[str | BuiltInTaskCode],
+        jitter: bool = True,
+    ) -> "RetryPolicy":
+        """Wait the given seconds before each retry; as many retries as intervals."""
+        return cls(
+            auto_retry_for=auto_retry_for,
+            max_retries=len(intervals),
+            intervals=intervals,
+            jitter=jitter,
+        )
+
+    @classmethod
+    def exponential(
+        cls,
+        base_seconds: int,
+        *,
+        max_retries: int,
+        auto_retry_for: list[str | BuiltInTaskCode],
+        jitter: bool = True,
+    ) -> "RetryPolicy":
+        """Wait `base_seconds`, then twice as long each time."""
+        return cls(
+            auto_retry_for=auto_retry_for,
+            max_retries=max_retries,
+            intervals=[base_seconds],
+            backoff_strategy="exponential",
+            jitter=jitter,
+        )
+
+    @field_validator("auto_retry_for")
+    @classmethod
+    def _check_codes(cls, codes: list[str | BuiltInTaskCode]) -> list[str | BuiltInTaskCode]:
+        for code in codes:
+            if problem := code_problem(code):
+                raise ValueError(f"auto_retry_for: {problem}")
+        return codes
+
+    @model_validator(mode="after")
+    def _check_intervals(self) -> Self:
+        if self.backoff_strategy == "fixed" and len(self.intervals) != self.max_retries:
+            raise ValueError(
+                f"fixed backoff needs one interval per retry: {len(self.intervals)} intervals, "
+                f"max_retries={self.max_retries}"
+            )
+        if self.backoff_strategy == "exponential" and len(self.intervals) != 1:
+            raise ValueError(
+                f"exponential backoff needs exactly one interval, got {len(self.intervals)}"
+            )
+        return self
+
+    def delay_seconds(self, retry_number: int, *, random: Random) -> float:
+        """Return the wait before retry 1, 2, …; never below one second."""
+        if self.backoff_strategy == "fixed":
+            delay = float(self.intervals[min(retry_number, len(self.intervals)) - 1])
+        else:
+            delay = float(self.intervals[0] * 2 ** (retry_number - 1))
+        if self.jitter:
+            delay *= random.uniform(0.75, 1.25)
+        return max(delay, 1.0)
