@@ -5,6 +5,7 @@ it knows neither queues of work nor the database.
 """
 
 import inspect
+import reprlib
 import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -188,7 +189,7 @@ class TaskDefinition:
                 {
                     "variant": variant,
                     "expected_type": _type_name(declared),
-                    "actual_value": repr(value),
+                    "actual_value": _shown(value),
                     "validation_errors": [
                         {"loc": list(item["loc"]), "msg": item["msg"], "type": item["type"]}
                         for item in error.errors(include_url=False, include_context=False)
@@ -259,6 +260,11 @@ def _failure(code: BuiltInTaskCode, message: str, data: Any = None) -> AnyResult
 def _is_cancellation(error: BaseException) -> bool:
     # By name: this package knows no event loop. A library's own CancelledError is an Exception.
     return type(error).__name__ == "CancelledError" and not isinstance(error, Exception)
+
+
+def _shown(value: object) -> object:
+    # A text can stay as it is; of anything else a short form that can always be stored.
+    return value if isinstance(value, (bool, int, str, type(None))) else reprlib.repr(value)
 
 
 def _type_name(annotation: Any) -> str:

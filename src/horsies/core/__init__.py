@@ -1,0 +1,1 @@
+"""Import paths the contract promises: re-exports only; nothing of ours imports them."""

@@ -1,0 +1,29 @@
+"""Re-exports: startup errors."""
+
+from horsies.errors import (
+    ConfigurationError,
+    DuplicateTaskNameError,
+    ErrorCode,
+    HorsiesError,
+    MultipleValidationErrors,
+    NotRegistered,
+    RegistryError,
+    SourceLocation,
+    TaskDefinitionError,
+    ValidationReport,
+    WorkflowValidationError,
+)
+
+__all__ = [
+    "ConfigurationError",
+    "DuplicateTaskNameError",
+    "ErrorCode",
+    "HorsiesError",
+    "MultipleValidationErrors",
+    "NotRegistered",
+    "RegistryError",
+    "SourceLocation",
+    "TaskDefinitionError",
+    "ValidationReport",
+    "WorkflowValidationError",
+]

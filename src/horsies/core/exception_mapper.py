@@ -1,0 +1,9 @@
+"""Re-export: ExceptionMapper."""
+
+from horsies.config import (
+    ExceptionMapper,
+)
+
+__all__ = [
+    "ExceptionMapper",
+]

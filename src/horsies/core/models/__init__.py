@@ -1,0 +1,1 @@
+"""Re-exports: configuration and result models."""

@@ -1,0 +1,9 @@
+"""Re-export: AppConfig."""
+
+from horsies.config import (
+    AppConfig,
+)
+
+__all__ = [
+    "AppConfig",
+]

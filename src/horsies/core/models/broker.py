@@ -1,0 +1,9 @@
+"""Re-export: PostgresConfig."""
+
+from horsies.config import (
+    PostgresConfig,
+)
+
+__all__ = [
+    "PostgresConfig",
+]

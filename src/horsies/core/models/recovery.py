@@ -1,0 +1,9 @@
+"""Re-export: RecoveryConfig."""
+
+from horsies.config import (
+    RecoveryConfig,
+)
+
+__all__ = [
+    "RecoveryConfig",
+]

@@ -1,0 +1,9 @@
+"""Re-export: WorkerResilienceConfig."""
+
+from horsies.config import (
+    WorkerResilienceConfig,
+)
+
+__all__ = [
+    "WorkerResilienceConfig",
+]

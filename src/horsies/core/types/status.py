@@ -1,0 +1,13 @@
+"""Re-exports: task states."""
+
+from horsies.states import (
+    TASK_TERMINAL_STATES,
+    TaskAttemptOutcome,
+    TaskStatus,
+)
+
+__all__ = [
+    "TASK_TERMINAL_STATES",
+    "TaskAttemptOutcome",
+    "TaskStatus",
+]

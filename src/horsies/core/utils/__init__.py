@@ -1,0 +1,1 @@
+"""Re-exports: fingerprint and URL functions."""
