@@ -8,9 +8,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from support.executor_tasks import TestDefinitions, note
-
 from horsies.executors.zygote import serve
+from support.executor_tasks import TestDefinitions, note
 
 folder = Path(sys.argv[1])
 

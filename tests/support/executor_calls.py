@@ -2,13 +2,15 @@
 
 import asyncio
 import json
-import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from itertools import count
-from pathlib import Path
 from typing import Any
 
 from horsies.executors.base import Call, Delivered, Executor, Outcome
+from horsies.executors.processes import ProcessExecutor
+from support.eventually import eventually_async
+
+StartProcesses = Callable[..., Awaitable["tuple[Caller, ProcessExecutor]"]]
 
 _numbers = count(1)
 
@@ -61,13 +63,10 @@ class Caller:
             future.set_result(outcome)
 
 
-async def until(condition: Callable[[], bool], seconds: float = 20.0) -> None:
-    """Wait for a condition of the outside world."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "the condition did not come true in time"
-        await asyncio.sleep(0.005)
+async def until(condition: Callable[[], object], within: float = 20.0) -> None:
+    """Let the loop run until something of the outside world has come true."""
 
+    async def holds() -> bool:
+        return bool(condition())
 
-async def until_exists(path: Path) -> None:
-    await until(path.exists)
+    await eventually_async(holds, within=within)

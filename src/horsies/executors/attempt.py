@@ -1,12 +1,12 @@
 """Run one call: decode, call the function, judge, encode. Shared by all three executors."""
 
-import time
 from asyncio import CancelledError
 from enum import Enum
 from typing import Any
 
 from pydantic_core import to_json
 
+from horsies.clock import monotonic
 from horsies.executors.base import Call, Definition, Delivered, Interrupted
 from horsies.executors.output import storable
 from horsies.executors.soft_limit import with_soft_limit
@@ -15,7 +15,7 @@ from horsies.result import Err, OperationalErrorCode, TaskResult
 
 def run(definition: Definition | None, call: Call) -> Delivered:
     """Run a plain function here and now; only Interrupted leaves this function."""
-    started_at = time.perf_counter()
+    started_at = monotonic()
     if definition is None:
         return _unresolved(call, started_at)
     try:
@@ -33,7 +33,7 @@ def run(definition: Definition | None, call: Call) -> Delivered:
 
 async def run_async(definition: Definition | None, call: Call) -> Delivered:
     """Run a coroutine function; CancelledError leaves it: only the caller knows whose it is."""
-    started_at = time.perf_counter()
+    started_at = monotonic()
     if definition is None:
         return _unresolved(call, started_at)
     try:
@@ -54,7 +54,7 @@ async def run_async(definition: Definition | None, call: Call) -> Delivered:
 
 def raised(definition: Definition | None, call: Call, error: BaseException) -> Delivered:
     """The outcome of a call that ended by `error` outside the two functions above."""
-    started_at = time.perf_counter()
+    started_at = monotonic()
     if definition is None:
         return _unresolved(call, started_at)
     return _delivered(definition, definition.judge_exception(error), started_at)
@@ -64,7 +64,7 @@ def _delivered(
     definition: Definition, result: TaskResult[Any, Any], started_at: float
 ) -> Delivered:
     text = definition.encode_result(result)
-    duration_s = time.perf_counter() - started_at
+    duration_s = monotonic() - started_at
     if result.is_ok():
         return Delivered(text, True, None, None, duration_s)
     return _failed(text, result.unwrap_err(), duration_s)
@@ -80,7 +80,7 @@ def _unresolved(call: Call, started_at: float) -> Delivered:
         "data": {"task_name": call.task_name},
     }
     text = to_json({"__task_result__": True, "ok": None, "err": error}).decode()
-    return Delivered(text, False, code, message, time.perf_counter() - started_at)
+    return Delivered(text, False, code, message, monotonic() - started_at)
 
 
 def _failed(text: str, error: object, duration_s: float) -> Delivered:

@@ -16,6 +16,7 @@ from typing import Any
 
 import psutil
 
+from horsies.clock import monotonic
 from horsies.executors import attempt
 from horsies.executors.base import (
     Call,
@@ -74,7 +75,6 @@ class _Child:
         self._page = page
         self._settings = settings
         self._output = OutputFile(output_file, settings.max_bytes)
-        self._sequence = 0
         self._served_count = 0
         self._is_answering = False
         self._is_in_function = False
@@ -95,7 +95,7 @@ class _Child:
             self._output.redirect_standard_streams()
         with contextlib.suppress(OSError, ValueError, AttributeError):
             faulthandler.enable()
-        self._page.beat_at = time.monotonic()
+        self._page.beat_at = monotonic()
         threading.Thread(target=self._beat, name="horsies-beat", daemon=True).start()
         signal.signal(signal.SIGTERM, self._on_terminate)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -112,10 +112,11 @@ class _Child:
 
     def _serve(self, sequence: int, call: Call) -> bool:
         """Run one call and answer it; True when this child should be replaced."""
-        if self._page.stop_sequence == sequence:
-            self._terminate()
-        self._sequence = sequence
-        self._page.begin(sequence, time.monotonic())
+        # First begun, then looked: a stop that comes in between finds a call to end.
+        self._page.begin(sequence, monotonic())
+        if self._page.is_to_skip(sequence):
+            self._connection.sendall(pack("skipped"))
+            return False
         definition = self._definitions.get(call.task_name)
         delivered = self._attempt(definition, call)
         self._is_answering = True
@@ -201,7 +202,7 @@ class _Child:
         """Show life from a thread of its own, and end an orphan where the kernel does not."""
         zygote_pid = os.getppid()
         while os.getppid() == zygote_pid:
-            self._page.beat_at = time.monotonic()
+            self._page.beat_at = monotonic()
             self._output.release_surplus()
             time.sleep(BEAT_SECONDS)
         os._exit(1)

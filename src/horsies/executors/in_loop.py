@@ -1,10 +1,10 @@
 """Run `async def` tasks on the worker's own event loop, many at once."""
 
 import asyncio
-import time
 from collections import deque
 from dataclasses import replace
 
+from horsies.clock import monotonic
 from horsies.executors import attempt
 from horsies.executors.base import (
     STOP_GRACE_SECONDS,
@@ -134,7 +134,7 @@ class InLoopExecutor:
             return
         definition = self._definitions.get(call.task_name)
         run.buffer = self._capture.begin()
-        run.begun_at = time.monotonic()
+        run.begun_at = monotonic()
         outcome: Delivered | None
         try:
             outcome = await attempt.run_async(definition, call)

@@ -4,11 +4,12 @@ import mmap
 
 PAGE_BYTES = mmap.PAGESIZE
 
-_BEGUN_SEQUENCE, _STOP_SEQUENCE, _BEGUN_AT, _BEAT_AT = range(4)
+_BEGUN_SEQUENCE, _STOP_SEQUENCE, _BEGUN_AT, _BEAT_AT, _SKIPS = range(5)
+_SKIP_COUNT = 256
 
 
 class SharedPage:
-    """Each word has one writer: the child, except for `stop_sequence`."""
+    """Each word has one writer: the child, except for what asks it to stop or skip a call."""
 
     def __init__(self, file: int) -> None:
         self._map = mmap.mmap(file, PAGE_BYTES)
@@ -43,6 +44,14 @@ class SharedPage:
     @stop_sequence.setter
     def stop_sequence(self, sequence: int) -> None:
         self._words[_STOP_SEQUENCE] = sequence
+
+    def skip(self, sequence: int) -> None:
+        """Ask the child not to begin a queued call; may come too late."""
+        self._words[_SKIPS + sequence % _SKIP_COUNT] = sequence
+
+    def is_to_skip(self, sequence: int) -> bool:
+        skipped = self._words[_SKIPS + sequence % _SKIP_COUNT] == sequence
+        return skipped or self.stop_sequence == sequence
 
     @property
     def beat_at(self) -> float:

@@ -24,7 +24,7 @@ class ChildPool:
     """`count` children; their owner hears when one is ready, answers, or is gone."""
 
     on_ready: Callable[[], None]
-    on_answer: Callable[[ChildProcess, Delivered], None]
+    on_answer: Callable[[ChildProcess, Delivered | None], None]
     on_gone: Callable[[ChildProcess, int | None], None]
 
     def __init__(self, count: int, bootstrap: Sequence[str], settings: ChildSettings) -> None:
@@ -115,6 +115,8 @@ class ChildPool:
                     child.is_retiring = child.is_leaving = True
                     self._refill()
                 self.on_answer(child, Delivered(*fields))
+            case ["skipped"]:
+                self.on_answer(child, None)
             case ["ready", int(pid)]:
                 child.pid = pid
                 self._failure_count = 0

@@ -5,10 +5,10 @@ A child's end, however it comes, is the end of at most one call: the one whose u
 
 import asyncio
 import signal
-import time
 from collections import deque
 from collections.abc import Sequence
 
+from horsies.clock import monotonic
 from horsies.executors.base import (
     STOP_GRACE_SECONDS,
     Call,
@@ -121,6 +121,8 @@ class ProcessExecutor:
             run.is_stopped = True
             if run.child.queue[0] is run:
                 self._terminate(run, run.child)
+            else:
+                run.child.page.skip(run.sequence)
         return True
 
     def is_alive(self, task_id: str) -> bool:
@@ -128,7 +130,7 @@ class ProcessExecutor:
         run = self._runs.get(task_id)
         if run is None:
             return False
-        return run.child is None or time.monotonic() - run.child.page.beat_at < _SILENCE_SECONDS
+        return run.child is None or monotonic() - run.child.page.beat_at < _SILENCE_SECONDS
 
     def begun_at(self, task_id: str) -> float | None:
         run = self._runs.get(task_id)
@@ -181,7 +183,7 @@ class ProcessExecutor:
             run.timer = self._loop.call_later(limit, self._check_limit, run, child, limit)
 
     def _check_limit(self, run: Run, child: ChildProcess, limit: float) -> None:
-        remaining = child.page.begun_at + limit - time.monotonic() if run.has_begun() else limit
+        remaining = child.page.begun_at + limit - monotonic() if run.has_begun() else limit
         if remaining > 0:
             run.timer = self._loop.call_later(remaining, self._check_limit, run, child, limit)
         else:
@@ -201,7 +203,7 @@ class ProcessExecutor:
         if child.queue and child.queue[0] is run:
             self._pool.signal(child, signal.SIGKILL)
 
-    def _on_answer(self, child: ChildProcess, delivered: Delivered) -> None:
+    def _on_answer(self, child: ChildProcess, delivered: Delivered | None) -> None:
         run = child.queue.popleft()
         if not child.is_retiring:
             child.is_leaving = False  # asked to stop, it had just ended by itself
@@ -211,6 +213,9 @@ class ProcessExecutor:
         else:
             self._hand_over(child)
         self._dispatch()
+        if delivered is None:
+            self._report(run, NotBegun())
+            return
         log, is_truncated = delivered.log, delivered.log_truncated
         if run.is_timed_out:
             self._report(run, TimedOut(run.call.timeout_ms or 0, log, is_truncated))

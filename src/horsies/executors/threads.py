@@ -3,12 +3,12 @@
 import asyncio
 import ctypes
 import threading
-import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
 from queue import SimpleQueue
 
+from horsies.clock import monotonic
 from horsies.executors import attempt
 from horsies.executors.base import (
     STOP_GRACE_SECONDS,
@@ -140,7 +140,7 @@ class ThreadExecutor:
     def _attempt(self, run: _Run) -> Delivered:
         """Run in the thread: everything an interruption may hit."""
         run.buffer = self._capture.begin()
-        run.begun_at = time.monotonic()
+        run.begun_at = monotonic()
         definition = self._definitions.get(run.call.task_name)
         try:
             return attempt.run(definition, run.call)

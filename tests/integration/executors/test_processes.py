@@ -1,0 +1,213 @@
+"""Plain functions in children: calls, limits on children, start and end of the pool."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from horsies.executors.base import Delivered, ExecutorStartError, NotBegun, Stopped
+from horsies.executors.processes import ProcessExecutor
+from support.executor_calls import StartProcesses, call, until
+
+
+@pytest.mark.seed("S16", "S73")
+async def test_a_function_runs_in_a_child_process(start_processes: StartProcesses) -> None:
+    caller, executor = await start_processes()
+
+    pid = await caller.value("pid")
+
+    assert pid != os.getpid()
+    assert pid in executor.pids
+    assert await caller.value("environment", "HORSIES_CHILD_PROCESS") == "1"
+
+
+@pytest.mark.seed("S17", "S72")
+async def test_the_child_of_a_call_is_known_before_it_begins(
+    start_processes: StartProcesses, tmp_path: Path
+) -> None:
+    caller, executor = await start_processes()
+    first, second = executor.plan(2)
+    assert first != second
+
+    future = caller.submit(call("pid", task_id="p"), pid=second)
+
+    assert executor.pid_of("p") == second
+    assert (executor.name_of(second) or "").startswith("horsies-child-")
+    assert (await future).result == str(second)  # type: ignore[union-attr]
+
+
+@pytest.mark.seed("S80")
+async def test_an_exception_keeps_its_traceback_and_the_child(
+    start_processes: StartProcesses,
+) -> None:
+    caller, executor = await start_processes(1)
+    pids = executor.pids
+
+    outcomes = [await caller.run("fail"), await caller.run("exit_system")]
+
+    assert all(isinstance(outcome, Delivered) for outcome in outcomes)
+    assert "Traceback" in outcomes[0].result  # type: ignore[union-attr]
+    assert outcomes[1].error_message == "SystemExit: 3"  # type: ignore[union-attr]
+    assert await caller.value("pid") == pids[0]
+
+
+async def test_a_coroutine_function_runs_on_a_loop_in_the_child(
+    start_processes: StartProcesses, tmp_path: Path
+) -> None:
+    caller, executor = await start_processes(1, grace_seconds=5.0)
+    tidied = tmp_path / "tidied"
+
+    assert [await caller.value("async_add", 1, n) for n in (1, 2)] == [2, 3]
+    assert await caller.value("async_soft", str(tmp_path / "a"), soft_timeout_ms=50) == "tidied up"
+    future = caller.submit(call("async_forever", str(tmp_path / "b"), str(tidied), task_id="s"))
+    await until((tmp_path / "b").exists)
+    executor.stop("s")
+
+    assert await future == Stopped()
+    assert tidied.exists()
+
+
+async def test_unknown_names_and_broken_arguments_are_errors_of_the_task(
+    start_processes: StartProcesses,
+) -> None:
+    caller, _ = await start_processes(1)
+    broken = call("add")
+    object.__setattr__(broken, "args", "{not json")
+
+    unknown, unreadable = await caller.run("nobody"), await caller.submit(broken)
+
+    assert unknown.error_code == "WORKER_RESOLUTION_ERROR"  # type: ignore[union-attr]
+    assert unreadable.error_code == "WORKER_SERIALIZATION_ERROR"  # type: ignore[union-attr]
+
+
+async def test_two_thousand_calls_over_two_children_are_each_answered_once(
+    start_processes: StartProcesses,
+) -> None:
+    caller, executor = await start_processes()
+    executor.depth = 8
+
+    futures = [caller.submit(call("add", number, 1)) for number in range(2000)]
+    results = [(await future).result for future in futures]  # type: ignore[union-attr]
+
+    assert results == [str(number + 1) for number in range(2000)]
+    assert all(len(outcomes) == 1 for outcomes in caller.outcomes.values())
+    assert executor.free_slots == 2
+
+
+async def test_fifty_megabytes_pass_both_ways_at_once_in_all_children(
+    start_processes: StartProcesses,
+) -> None:
+    caller, _ = await start_processes()
+    text = "horse & ünïcode " * 3_000_000
+
+    futures = [caller.submit(call("echo", text)) for _ in range(2)]
+
+    for future in futures:
+        outcome = await future
+        assert isinstance(outcome, Delivered)
+        assert len(outcome.result) > 50_000_000
+        assert outcome.is_ok
+
+
+async def test_a_child_is_replaced_after_its_number_of_tasks(
+    start_processes: StartProcesses,
+) -> None:
+    caller, executor = await start_processes(2, max_tasks_per_child=3)
+    executor.depth = 4
+
+    futures = [caller.submit(call("pid")) for _ in range(30)]
+    pids = [(await future).result for future in futures]  # type: ignore[union-attr]
+
+    assert max(pids.count(pid) for pid in pids) == 3
+    assert len(set(pids)) == 10
+    await until(lambda: executor.started_slots == 2)
+
+
+async def test_a_child_is_replaced_when_it_has_grown_too_large(
+    start_processes: StartProcesses,
+) -> None:
+    caller, executor = await start_processes(1, max_memory_per_child_mb=200)
+
+    small, same = await caller.value("grow", 1), await caller.value("pid")
+    large, fresh = await caller.value("grow", 250), await caller.value("pid")
+
+    assert small == same == large
+    assert fresh != large
+    await until(lambda: len(executor.pids) == 1)
+
+
+async def test_the_start_hooks_run_once_in_every_child(
+    start_processes: StartProcesses, tmp_path: Path
+) -> None:
+    caller, executor = await start_processes(2)
+    assert (tmp_path / "hook_runs").read_text().count("ran") == 2
+
+    await caller.run("leave", 1)
+    await until(lambda: executor.started_slots == 2)
+
+    assert (tmp_path / "hook_runs").read_text().count("ran") == 3
+
+
+@pytest.mark.parametrize(
+    ("flag", "message"),
+    [("hook_fails", "the stable door is locked"), ("load_fails", "no such stable")],
+)
+async def test_what_fails_at_the_start_is_raised_with_its_traceback(
+    bootstrap: list[str], tmp_path: Path, flag: str, message: str
+) -> None:
+    (tmp_path / flag).touch()
+
+    with pytest.raises(ExecutorStartError, match=message) as raised:
+        await ProcessExecutor(2, bootstrap=bootstrap).start()
+
+    assert "Traceback" in str(raised.value)
+
+
+async def test_a_program_that_ends_early_is_a_start_error() -> None:
+    with pytest.raises(ExecutorStartError, match="exit code 3"):
+        await ProcessExecutor(1, bootstrap=["/bin/sh", "-c", "exit 3"]).start()
+
+
+async def test_a_hook_that_fails_later_is_tried_again(
+    start_processes: StartProcesses, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caller, executor = await start_processes(1)
+    (tmp_path / "hook_fails").touch()
+
+    await caller.run("leave", 1)
+    future = caller.submit(call("add", 1, 2))
+    await until(lambda: "the stable door is locked" in caplog.text)
+    (tmp_path / "hook_fails").unlink()
+
+    assert (await future).result == "3"  # type: ignore[union-attr]
+    assert executor.started_slots == 1
+
+
+async def test_close_awaits_what_runs_and_gives_back_what_has_not_begun(
+    start_processes: StartProcesses, tmp_path: Path
+) -> None:
+    caller, executor = await start_processes(1)
+    begun, release = tmp_path / "begun", tmp_path / "release"
+    running = caller.submit(call("hold", str(begun), str(release)))
+    waiting = caller.submit(call("note", str(tmp_path / "noted")))
+    await until(begun.exists)
+    release.touch()
+
+    await executor.close(kill=False)
+
+    assert isinstance(running.result(), Delivered)
+    assert waiting.result() == NotBegun()
+    assert executor.pids == ()
+
+
+async def test_close_with_kill_stops_what_runs(
+    start_processes: StartProcesses, tmp_path: Path
+) -> None:
+    caller, executor = await start_processes(2)
+    begun = tmp_path / "begun"
+    running = caller.submit(call("stubborn", str(begun)))
+    await until(begun.exists)
+
+    await executor.close(kill=True)
+
+    assert running.result() == Stopped()

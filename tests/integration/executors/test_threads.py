@@ -1,0 +1,104 @@
+"""Blocking functions in threads of the worker."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from horsies.executors.base import Delivered, NotBegun, Stopped, TimedOut
+from support.executor_calls import Caller, call, until
+
+
+@pytest.mark.seed("S59", "S60")
+async def test_a_blocking_function_runs_in_the_worker_process(threads: Caller) -> None:
+    assert await threads.value("pid") == os.getpid()
+
+
+@pytest.mark.seed("S62")
+@pytest.mark.parametrize("name", ["fail", "exit_system"])
+async def test_an_exception_is_the_error_of_that_task_alone(threads: Caller, name: str) -> None:
+    outcome = await threads.run(name)
+
+    assert isinstance(outcome, Delivered)
+    assert outcome.error_code == "UNHANDLED_EXCEPTION"
+    assert await threads.value("add", 1, 1) == 2
+
+
+async def test_many_calls_over_two_threads_are_each_answered_once(threads: Caller) -> None:
+    futures = [threads.submit(call("add", number, 1)) for number in range(500)]
+
+    results = [await future for future in futures]
+
+    assert [r.result for r in results if isinstance(r, Delivered)] == [
+        str(number + 1) for number in range(500)
+    ]
+    assert all(len(outcomes) == 1 for outcomes in threads.outcomes.values())
+    assert threads.executor.free_slots == 2
+
+
+async def test_a_timeout_is_reported_at_the_limit_and_interrupts_the_thread(
+    threads: Caller, tmp_path: Path
+) -> None:
+    tidied = tmp_path / "tidied"
+
+    outcome = await threads.run("forever", str(tmp_path / "begun"), str(tidied), timeout_ms=50)
+
+    assert outcome == TimedOut(50)
+    await until(lambda: tidied.exists() and threads.executor.free_slots == 2)
+
+
+async def test_a_slot_is_free_only_when_the_thread_returns_and_its_late_result_is_dropped(
+    threads: Caller, tmp_path: Path
+) -> None:
+    future = threads.submit(call("swallow", str(tmp_path / "begun"), timeout_ms=50, task_id="s"))
+
+    assert await future == TimedOut(50)
+    await until(lambda: threads.executor.free_slots == 2)
+    assert threads.outcomes["s"] == [TimedOut(50)]
+
+
+async def test_an_interruption_never_strikes_the_next_call(threads: Caller, tmp_path: Path) -> None:
+    for number in range(40):
+        await threads.run("swallow", str(tmp_path / "begun"), timeout_ms=5)
+        assert await threads.value("add", number, 1) == number + 1
+
+
+async def test_stop_interrupts_a_call(threads: Caller, tmp_path: Path) -> None:
+    begun, tidied = tmp_path / "begun", tmp_path / "tidied"
+    future = threads.submit(call("forever", str(begun), str(tidied), task_id="s"))
+    await until(begun.exists)
+
+    assert threads.executor.stop("s")
+
+    assert await future == Stopped()
+    assert tidied.exists()
+
+
+async def test_a_waiting_call_that_is_stopped_has_not_begun(
+    threads: Caller, tmp_path: Path
+) -> None:
+    begun, release = tmp_path / "begun", tmp_path / "release"
+    running = [threads.submit(call("hold", str(begun), str(release))) for _ in range(2)]
+    waiting = threads.submit(call("note", str(tmp_path / "noted"), task_id="w"))
+
+    assert threads.executor.stop("w")
+    release.touch()
+
+    assert await waiting == NotBegun()
+    assert [type(await future) for future in running] == [Delivered, Delivered]
+    assert not (tmp_path / "noted").exists()
+
+
+async def test_the_soft_limit_is_raised_in_the_thread(threads: Caller, tmp_path: Path) -> None:
+    begun = str(tmp_path / "begun")
+
+    assert await threads.value("soft", begun, soft_timeout_ms=50) == "tidied up"
+
+
+@pytest.mark.seed("S78")
+async def test_log_records_are_kept_with_the_call_that_made_them(threads: Caller) -> None:
+    outcome = await threads.run("log_line", "one\x00 \udc80 line")
+
+    assert isinstance(outcome, Delivered)
+    assert outcome.log == "WARNING stable: one\ufffd ? line\n"
+    assert (await threads.run("no_op")).log is None  # type: ignore[union-attr]
