@@ -14,7 +14,7 @@ from horsies.embedded_postgres import EmbeddedServer, home, status, stop
 from horsies.embedded_postgres.privileges import server_account
 from horsies.errors import ConfigurationError
 from support.cluster import make_directory, remove_directory
-from support.embedded import require_root
+from support.embedded import require_root, supervisor_of
 from support.eventually import eventually
 
 Acquire = Callable[..., EmbeddedServer]
@@ -113,15 +113,17 @@ def test_git_ignores_the_directory(acquire: Acquire, project: Path) -> None:
     assert (project / ".horsies" / ".gitignore").read_text() == "*\n"
 
 
-def test_deleted_directory_gets_a_new_server_and_the_old_one_ends(
+def test_moved_directory_gets_a_new_server_and_the_old_one_ends(
     acquire: Acquire, project: Path
 ) -> None:
     acquire()
-    old = status(project).postmaster_pid
+    old, supervisor = status(project).postmaster_pid, supervisor_of(project)
     assert old
 
-    shutil.rmtree(project / ".horsies")
+    supervisor.suspend()  # until the new server is up: the worst moment to notice
+    (project / ".horsies").rename(project / "moved")
     server = acquire()
+    supervisor.resume()
 
     eventually(lambda: not psutil.pid_exists(old))
     with psycopg.connect(server.url) as connection:

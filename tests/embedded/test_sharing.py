@@ -15,6 +15,8 @@ from horsies.embedded_postgres import EmbeddedServer, locks
 from support.embedded import Holder, Someone, kill9, postmaster_pid, supervisor_of
 from support.eventually import eventually
 
+pytestmark = pytest.mark.slow
+
 Hold = Callable[..., Holder]
 Acquire = Callable[..., EmbeddedServer]
 
@@ -86,17 +88,19 @@ def test_reused_pid_neither_stops_a_restart_nor_its_new_owner(
     supervisor_of(project).kill()
     kill9(pid)
     eventually(lambda: not psutil.pid_exists(pid))
-    innocent = someone.start(["-c", "import sys; sys.stdin.read()"])
+    innocents = [someone.start(["-c", "import sys; sys.stdin.read()"]) for _ in range(2)]
     home = project / ".horsies/pg"
-    for stale in (home / "data/postmaster.pid", home / "run/.s.PGSQL.5432.lock"):
+    stale_files = (home / "data/postmaster.pid", home / "run/.s.PGSQL.5432.lock")
+    for stale, innocent in zip(stale_files, innocents, strict=True):
         rest = stale.read_text().split("\n", 1)[1]
         stale.write_text(f"{innocent.pid}\n{rest}")
 
     assert _count(hold().url) == 1200
     embedded_postgres.stop(project)
 
-    assert innocent.poll() is None
-    innocent.communicate("")
+    assert [innocent.poll() for innocent in innocents] == [None, None]
+    for innocent in innocents:
+        innocent.communicate("")
 
 
 def test_killing_the_last_user_stops_the_server(hold: Hold, project: Path) -> None:
@@ -150,7 +154,6 @@ def test_release_twice_is_harmless(
     server.release()
 
 
-@pytest.mark.slow
 def test_killed_starter_does_not_spoil_the_start(acquire: Acquire, project: Path) -> None:
     starter = subprocess.Popen(
         [sys.executable, "-m", "horsies.cli.main", "pg", "url", "--directory", project],

@@ -125,7 +125,7 @@ def _wait_until_unused(launch: Launch, server: "subprocess.Popen[bytes]", lock: 
     used_at = time.monotonic()
     while not _has_ended(server, within=pause):
         if not lock.is_still_at(launch.home.supervisor_lock):
-            # The directory was deleted. A clean shutdown would also remove the socket of a
+            # The directory was deleted or moved. A clean shutdown would also remove the socket of a
             # successor that already started in a new directory of this name.
             return server.kill()
         if not socket_files(launch.socket_directory)[0].exists():

@@ -1,0 +1,61 @@
+"""`horsies pg` from the outside."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from horsies import embedded_postgres
+
+pytestmark = pytest.mark.slow
+
+
+def _pg(project: Path, *arguments: str, stdin: str = "") -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [sys.executable, "-m", "horsies.cli.main", "pg", arguments[0], *arguments[1:]],
+        input=stdin,
+        cwd=project,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_url_starts_the_server_and_prints_nothing_else(project: Path) -> None:
+    answer = _pg(project, "url")
+
+    assert answer.stderr == ""
+    with psycopg.connect(answer.stdout.strip()) as connection:
+        assert connection.info.dbname == "horsies"
+
+
+def test_life_of_a_server(project: Path) -> None:
+    assert _pg(project, "status").returncode == 1
+
+    started = _pg(project, "start", "--idle-timeout", "60")
+    running = _pg(project, "status")
+    selected = _pg(project, "psql", "-XAtc", "select 6 * 7")
+    stopped = _pg(project, "stop")
+
+    assert "(development only)" in started.stderr
+    assert running.returncode == 0
+    assert started.stdout.strip() in running.stdout
+    assert selected.stdout == "42\n"
+    assert stopped.stdout == "stopped\n"
+    assert _pg(project, "stop").stdout == "was not running\n"
+
+
+def test_reset_asks_first(project: Path) -> None:
+    server = embedded_postgres.acquire(project, quiet=True)
+    server.release()
+    data = server.directory / "data"
+
+    refused = _pg(project, "reset", stdin="n\n")
+    assert refused.returncode == 1
+    assert data.exists()
+
+    accepted = _pg(project, "reset", "--yes")
+    assert accepted.stdout == "deleted\n"
+    assert not data.exists()
