@@ -23,7 +23,7 @@ def hook() -> None:
 def load() -> TestDefinitions:
     if (folder / "load_fails").exists():
         raise RuntimeError("no such stable")
-    return TestDefinitions([hook])
+    return TestDefinitions(hook)
 
 
 serve(load)

@@ -52,15 +52,30 @@ class Caller:
 
     async def value(self, name: str, *args: Any, **options: Any) -> Any:
         outcome = await self.run(name, *args, **options)
-        assert isinstance(outcome, Delivered), outcome
-        assert outcome.is_ok, outcome
-        return json.loads(outcome.result)
+        return value_of(outcome)
 
     def _done(self, call: Call, outcome: Outcome) -> None:
         self.outcomes.setdefault(call.task_id, []).append(outcome)
         future = self._futures[call.task_id]
         if not future.done():
             future.set_result(outcome)
+
+
+def value_of(outcome: Outcome) -> Any:
+    assert isinstance(outcome, Delivered), outcome
+    assert outcome.is_ok, outcome
+    return json.loads(outcome.result)["ok"]
+
+
+def error_of(outcome: Outcome) -> str:
+    assert isinstance(outcome, Delivered), outcome
+    assert not outcome.is_ok, outcome
+    return outcome.error_message or ""
+
+
+def log_of(outcome: Outcome) -> str | None:
+    assert isinstance(outcome, Delivered), outcome
+    return outcome.log
 
 
 async def until(condition: Callable[[], object], within: float = 20.0) -> None:

@@ -1,54 +1,19 @@
-"""Tasks for the executor tests, and a definition that does just what executors need."""
+"""Tasks for the executor tests: the good, the slow, the deadly."""
 
 import asyncio
 import ctypes
-import json
 import logging
 import os
 import signal
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from inspect import iscoroutinefunction
+from inspect import isfunction
 from pathlib import Path
-from typing import Any
 
+from horsies.config import AppConfig, PostgresConfig
 from horsies.executors.base import SoftTimeout
-from horsies.result import Err, Ok, OperationalErrorCode, Result, TaskError, TaskResult
-
-
-@dataclass(frozen=True)
-class PlainDefinition:
-    """JSON in, JSON out; every returned value is ok."""
-
-    function: Callable[..., Any]
-
-    @property
-    def is_coroutine(self) -> bool:
-        return iscoroutinefunction(self.function)
-
-    def decode_arguments(
-        self, args_json: str | None, kwargs_json: str | None
-    ) -> Result[tuple[tuple[Any, ...], dict[str, Any]], TaskError]:
-        try:
-            return Ok((tuple(json.loads(args_json or "[]")), json.loads(kwargs_json or "{}")))
-        except ValueError as error:
-            code = OperationalErrorCode.WORKER_SERIALIZATION_ERROR
-            return Err(TaskError(error_code=code, message=str(error)))
-
-    def judge(self, value: Any) -> TaskResult[Any, Any]:
-        return TaskResult(ok=value)
-
-    def judge_exception(self, error: BaseException) -> TaskResult[Any, Any]:
-        code = OperationalErrorCode.UNHANDLED_EXCEPTION
-        message = f"{type(error).__name__}: {error}"
-        return TaskResult(err=TaskError(error_code=code, message=message, exception=error))
-
-    def encode_result(self, result: TaskResult[Any, Any]) -> str:
-        if result.is_ok():
-            return json.dumps(result.ok_value)
-        return str(result.err_value.model_dump_json())
+from horsies.tasks.definition import TaskDefinition, define_task
 
 
 def no_op() -> None:
@@ -174,8 +139,8 @@ def hog(begun: str, release: str) -> None:
     ctypes.PyDLL(None).sleep(30)
 
 
-def log_line(text: str) -> None:
-    logging.getLogger("stable").warning(text)
+def log_what_cannot_be_stored() -> None:
+    logging.getLogger("stable").warning("one\x00 \udc80 line")
 
 
 async def async_add(a: int, b: int) -> int:
@@ -252,13 +217,20 @@ async def async_soft_group(begun: str, tidied: str) -> str:
     return "never"
 
 
-@dataclass(frozen=True)
 class TestDefinitions:
-    """What a bootstrap's load() gives."""
+    """What a bootstrap's load() gives: every function above is a task."""
 
     __test__ = False
-    start_hooks: list[Callable[[], None]] = field(default_factory=list[Callable[[], None]])
 
-    def get(self, name: str, /) -> PlainDefinition | None:
-        function = globals().get(name)
-        return PlainDefinition(function) if callable(function) else None
+    def __init__(self, *start_hooks: Callable[[], None]) -> None:
+        self.start_hooks = start_hooks
+        broker = PostgresConfig(database_url="postgresql://nobody@localhost/nothing")
+        config = AppConfig(broker=broker, allow_plain_returns=True)
+        self._definitions = {
+            name: define_task(value, name, config=config)
+            for name, value in globals().items()
+            if isfunction(value) and value.__module__ == __name__
+        }
+
+    def get(self, name: str, /) -> TaskDefinition | None:
+        return self._definitions.get(name)

@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import Protocol, TypeAlias
 
-from horsies.result import Result, TaskError, TaskResult
+from horsies.tasks.definition import TaskDefinition
 
 STOP_GRACE_SECONDS = 5.0
 
@@ -93,27 +93,12 @@ class ExecutorStartError(Exception):
     """The executor could not start; the message carries the child's traceback."""
 
 
-class Definition(Protocol):
-    """The part of a task definition that running a call needs."""
-
-    @property
-    def function(self) -> Callable[..., Any]: ...
-    @property
-    def is_coroutine(self) -> bool: ...
-    def decode_arguments(
-        self, args_json: str | None, kwargs_json: str | None
-    ) -> Result[tuple[tuple[Any, ...], dict[str, Any]], TaskError]: ...
-    def judge(self, value: Any) -> TaskResult[Any, Any]: ...
-    def judge_exception(self, error: BaseException) -> TaskResult[Any, Any]: ...
-    def encode_result(self, result: TaskResult[Any, Any]) -> str: ...
-
-
 class Definitions(Protocol):
     """Task definitions by name, and what runs in each child before its first task."""
 
     @property
     def start_hooks(self) -> Sequence[Callable[[], None]]: ...
-    def get(self, name: str, /) -> Definition | None: ...
+    def get(self, name: str, /) -> TaskDefinition | None: ...
 
 
 class Executor(Protocol):

@@ -20,7 +20,6 @@ from horsies.clock import monotonic
 from horsies.executors import attempt
 from horsies.executors.base import (
     Call,
-    Definition,
     Definitions,
     Delivered,
     Interrupted,
@@ -29,6 +28,7 @@ from horsies.executors.base import (
 from horsies.executors.frames import FrameReader, pack
 from horsies.executors.output import NOTHING, OutputFile
 from horsies.executors.page import SharedPage
+from horsies.tasks.definition import TaskDefinition
 
 BEAT_SECONDS = 0.5
 
@@ -133,7 +133,7 @@ class _Child:
             self._terminate()
         return is_retiring
 
-    def _attempt(self, definition: Definition | None, call: Call) -> Delivered:
+    def _attempt(self, definition: TaskDefinition | None, call: Call) -> Delivered:
         if definition is not None and definition.is_coroutine:
             return self._attempt_coroutine(definition, call)
         if call.soft_timeout_ms is not None:
@@ -150,7 +150,7 @@ class _Child:
             if call.soft_timeout_ms is not None:
                 signal.setitimer(signal.ITIMER_REAL, 0)
 
-    def _attempt_coroutine(self, definition: Definition, call: Call) -> Delivered:
+    def _attempt_coroutine(self, definition: TaskDefinition, call: Call) -> Delivered:
         if self._runner is None:
             self._runner = asyncio.Runner()
         try:
@@ -162,7 +162,7 @@ class _Child:
         finally:
             self._task = None
 
-    async def _coroutine(self, definition: Definition, call: Call) -> Delivered:
+    async def _coroutine(self, definition: TaskDefinition, call: Call) -> Delivered:
         self._task = asyncio.current_task()
         return await attempt.run_async(definition, call)
 

@@ -32,7 +32,7 @@ class FrameReader:
                 end = start + _LENGTH.size + length
                 if len(buffer) < end:
                     break
-                body = bytes(buffer[start + _LENGTH.size : end])
+                body = bytes(memoryview(buffer)[start + _LENGTH.size : end])
                 start = end  # before the yield: a reader that stops half-way loses nothing
                 yield from_json(body)
         finally:

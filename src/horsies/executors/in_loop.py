@@ -78,6 +78,11 @@ class InLoopExecutor:
     def free_slots(self) -> int:
         return max(0, self._concurrency - self._running_count - len(self._waiting))
 
+    @property
+    def abandoned_count(self) -> int:
+        """Coroutines that ignored their cancellation; the loop cannot end cleanly before them."""
+        return len(self._abandoned)
+
     async def start(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._capture.install()

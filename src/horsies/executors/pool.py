@@ -52,15 +52,16 @@ class ChildPool:
     async def start(self) -> None:
         """Import the app, fork the children, run their start hooks; raise if any of it fails."""
         self._started = asyncio.get_running_loop().create_future()
+        is_complete = False
         try:
             await self._server.start()
             self._refill()
             await self._started
-        except ExecutorStartError:
-            await self.close(within=0)
-            raise
+            is_complete = True
         finally:
             self._started = None
+            if not is_complete:
+                await self.close(within=0)
 
     def signal(self, child: ChildProcess, signal_number: signal.Signals) -> None:
         self._server.signal(child.number, signal_number)

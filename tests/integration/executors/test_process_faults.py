@@ -10,7 +10,7 @@ import psutil
 import pytest
 
 from horsies.executors.base import Crashed, Delivered, NotBegun, Stopped, TimedOut
-from support.executor_calls import StartProcesses, call, until
+from support.executor_calls import StartProcesses, call, error_of, until, value_of
 
 
 @pytest.mark.seed("S88")
@@ -42,6 +42,22 @@ async def test_a_child_that_ends_without_a_result_is_a_crash_naming_how(
     assert "Worker process crashed" in outcome.message
     assert reason in outcome.message
     await until(lambda: executor.started_slots == 2)
+
+
+async def test_sigterm_from_outside_ends_a_child_after_its_finally_blocks(
+    start_processes: StartProcesses, tmp_path: Path
+) -> None:
+    caller, executor = await start_processes(1)
+    begun, tidied = tmp_path / "begun", tmp_path / "tidied"
+    future = caller.submit(call("forever", str(begun), str(tidied)))
+    await until(begun.exists)
+
+    os.kill(executor.pids[0], signal.SIGTERM)
+
+    outcome = await future
+    assert isinstance(outcome, Crashed)
+    assert outcome.signal == signal.SIGTERM
+    assert tidied.exists()
 
 
 async def test_the_pool_survives_a_row_of_crashes(start_processes: StartProcesses) -> None:
@@ -138,7 +154,7 @@ async def test_the_limit_counts_from_the_beginning_and_queued_calls_go_elsewhere
 
     assert isinstance(await first, Delivered)
     assert await limited == TimedOut(200)
-    assert (await queued).result == "3"  # type: ignore[union-attr]
+    assert value_of(await queued) == 3
 
 
 async def test_the_soft_limit_is_raised_in_the_function(
@@ -150,7 +166,7 @@ async def test_the_soft_limit_is_raised_in_the_function(
     assert await caller.value("soft", str(tmp_path / "a"), soft_timeout_ms=50) == "tidied up"
     unhandled = await caller.run("forever", str(tmp_path / "b"), soft_timeout_ms=50)
 
-    assert unhandled.error_message == "SoftTimeout: soft time limit reached"  # type: ignore[union-attr]
+    assert "SoftTimeout: soft time limit reached" in error_of(unhandled)
     assert executor.pids == pids
 
 
