@@ -49,3 +49,8 @@ async def test_eventually_async_reports_the_last_value() -> None:
 
     with pytest.raises(AssertionError, match=r"last: \[\]"):
         await eventually_async(never, within=0.05)
+
+
+def test_database_holds_our_schema_from_the_start(database_url: str) -> None:
+    with psycopg.connect(database_url) as connection:
+        assert connection.execute("select count(*) from horsies_tasks").fetchone() == (0,)
