@@ -38,23 +38,21 @@ def test_full_rendering_is_compiler_style(flows: SourceLocation) -> None:
         "remove the cycle\nor add a task",
     )
 
-    assert error.format_rust_style(use_colors=False) == "\n".join(
-        [
-            "",
-            "error[HRS-005]: no root task",
-            "  --> flows.py:3",
-            "     |",
-            '    3|     broken = app.workflow(name="x")  ',
-            "     |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^",
-            "   = note: first",
-            "          continued",
-            "   = note: second",
-            "",
-            "   = help:",
-            "        remove the cycle",
-            "        or add a task",
-        ]
-    )
+    assert error.format_rust_style(use_colors=False).splitlines() == [
+        "",
+        "error[HRS-005]: no root task",
+        "  --> flows.py:3",
+        "     |",
+        '    3|     broken = app.workflow(name="x")  ',
+        "     |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^",
+        "   = note: first",
+        "          continued",
+        "   = note: second",
+        "",
+        "   = help:",
+        "        remove the cycle",
+        "        or add a task",
+    ]
 
 
 def test_columns_limit_the_underline(flows: SourceLocation) -> None:

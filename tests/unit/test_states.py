@@ -52,20 +52,20 @@ def test_is_terminal_agrees_with_the_set(status: TaskStatus) -> None:
         (S.EXPIRED, "Expired", 5),
     ],
 )
-def test_every_state_has_words_and_a_number(
-    status: TaskStatus, display: str, numeric: int
-) -> None:
+def test_every_state_has_words_and_a_number(status: TaskStatus, display: str, numeric: int) -> None:
     assert (status.display, status.numeric) == (display, numeric)
 
 
 @pytest.mark.seed("S12")
 def test_transitions_are_those_of_the_diagram() -> None:
-    assert TASK_TRANSITIONS == {
+    expected = {
         S.PENDING: {S.CLAIMED, S.RUNNING, S.EXPIRED, S.CANCELLED},
         S.CLAIMED: {S.CLAIMED, S.RUNNING, S.PENDING, S.EXPIRED, S.CANCELLED},
         S.RUNNING: {S.COMPLETED, S.FAILED, S.PENDING, S.CANCELLED},
         S.COMPLETED: {S.PENDING},
         S.FAILED: {S.PENDING},
         S.CANCELLED: {S.PENDING},
-        S.EXPIRED: set(),
+        S.EXPIRED: set[TaskStatus](),
     }
+
+    assert expected == TASK_TRANSITIONS
