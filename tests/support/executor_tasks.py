@@ -66,6 +66,11 @@ def note(path: str) -> None:
         file.write("ran\n")
 
 
+def note_slowly(path: str, milliseconds: int) -> None:
+    note(path)
+    time.sleep(milliseconds / 1000)
+
+
 def hold(begun: str, release: str) -> str:
     """Say that we began, then wait until we may end."""
     note(begun)

@@ -79,6 +79,7 @@ class _Child:
         self._is_answering = False
         self._is_in_function = False
         self._is_terminated = False
+        self._spared_sequence = 0
         self._runner: asyncio.Runner | None = None
         self._task: asyncio.Task[Any] | None = None
 
@@ -176,10 +177,12 @@ class _Child:
 
     def _on_terminate(self, _number: int, _frame: FrameType | None) -> None:
         meant_for = self._page.stop_sequence
-        if meant_for and meant_for != self._page.begun_sequence:
-            return  # that call has ended meanwhile; the next one must not suffer for it
-        if meant_for and self._is_answering:
-            return  # it ended by itself, just in time
+        is_late = meant_for != self._page.begun_sequence or self._is_answering
+        if is_late and meant_for != self._spared_sequence:
+            # The worker meant a call that has ended meanwhile; the next must not suffer for it.
+            # It signals once per call: a second SIGTERM comes from outside and means all of us.
+            self._spared_sequence = meant_for
+            return
         self._is_terminated = True
         if self._task is not None:
             self._task.get_loop().call_soon_threadsafe(self._task.cancel)

@@ -38,7 +38,7 @@ class SharedPage:
 
     @property
     def stop_sequence(self) -> int:
-        """The call that SIGTERM is meant for; 0: for the child itself."""
+        """The call that the worker's last SIGTERM was meant for; 0 before the first."""
         return self._words[_STOP_SEQUENCE]
 
     @stop_sequence.setter

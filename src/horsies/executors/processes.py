@@ -207,7 +207,6 @@ class ProcessExecutor:
         run = child.queue.popleft()
         if not child.is_retiring:
             child.is_leaving = False  # asked to stop, it had just ended by itself
-            child.page.stop_sequence = 0
             if child.queue:
                 self._watch(child.queue[0], child)
         else:
