@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import psutil
 import psycopg
 import pytest
 
@@ -164,6 +165,19 @@ def test_user_without_a_name_is_told_what_to_do(project: Path) -> None:
     assert "HORSIES_DATABASE_URL" in errors
 
 
+def test_root_runs_the_server_as_the_configured_user(
+    acquire: Acquire, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    require_root()
+    monkeypatch.setenv("HORSIES_PG_USER", "daemon")
+
+    acquire()
+
+    pid = embedded_postgres.status(project).postmaster_pid
+    assert psutil.Process(pid).username() == "daemon"
+    assert embedded_postgres.stop(project)
+
+
 def test_unknown_server_user_is_named(acquire: Acquire, monkeypatch: pytest.MonkeyPatch) -> None:
     require_root()
     monkeypatch.setenv("HORSIES_PG_USER", "no-such-user")
@@ -180,5 +194,5 @@ def test_postmaster_is_not_root(acquire: Acquire, project: Path) -> None:
     acquire()
     pid = embedded_postgres.status(project).postmaster_pid
 
-    assert Path(f"/proc/{pid}").stat().st_uid != 0
+    assert psutil.Process(pid).uids().real != 0
     assert os.getsid(pid or 0) == pid  # a Ctrl-C in the terminal does not reach it

@@ -103,6 +103,28 @@ def test_reused_pid_neither_stops_a_restart_nor_its_new_owner(
         innocent.communicate("")
 
 
+def test_dead_server_that_nobody_reaps_is_not_taken_for_alive(hold: Hold, project: Path) -> None:
+    _fill(hold().url)
+    pid, supervisor = postmaster_pid(project), supervisor_of(project)
+    assert pid
+    supervisor.suspend()
+    kill9(pid)
+    eventually(lambda: psutil.Process(pid).status() == psutil.STATUS_ZOMBIE)
+
+    assert postmaster_pid(project) is None
+
+    supervisor.resume()
+    assert _count(hold().url) == 1200
+
+
+def test_lost_socket_is_made_anew(hold: Hold, project: Path) -> None:
+    _fill(hold().url)
+
+    (project / ".horsies/pg/run/.s.PGSQL.5432").unlink()
+
+    assert _count(hold().url) == 1200
+
+
 def test_killing_the_last_user_stops_the_server(hold: Hold, project: Path) -> None:
     holder = hold(idle_timeout=0.5)
     pid = postmaster_pid(project) if holder.url else None

@@ -69,9 +69,11 @@ def live_pid(data: Path) -> int | None:
     if pid is None:
         return None
     try:
-        return pid if Path(psutil.Process(pid).cwd()).samefile(data) else None
+        process = psutil.Process(pid)
+        is_ours = process.name() == "postgres" and Path(process.cwd()).samefile(data)
     except (psutil.Error, OSError):
         return None
+    return pid if is_ours else None
 
 
 def start(launch: Launch, log: int) -> "subprocess.Popen[bytes]":
