@@ -268,4 +268,4 @@ def _shown(value: object) -> object:
 
 
 def _type_name(annotation: Any) -> str:
-    return annotation.__name__ if type(annotation) is type else str(annotation)
+    return annotation.__name__ if isinstance(annotation, type) else str(annotation)

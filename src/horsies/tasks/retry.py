@@ -6,8 +6,10 @@ from typing import Annotated, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from horsies.config.exceptions import code_problem
-from horsies.result import BuiltInTaskCode
+from horsies.result import BUILTIN_CODE_REGISTRY, BuiltInTaskCode
 
+# Built-in codes of attempts that may go better next time (errors.md §5); others are never retried.
+_RETRYABLE_BUILT_IN = {"UNHANDLED_EXCEPTION", "TASK_EXCEPTION", "WORKER_CRASHED", "TASK_TIMEOUT"}
 _Seconds = Annotated[int, Field(ge=1, le=86_400)]
 
 
@@ -90,3 +92,18 @@ class RetryPolicy(BaseModel):
         if self.jitter:
             delay *= random.uniform(0.75, 1.25)
         return max(delay, 1.0)
+
+
+def retry_delay_s(
+    policy: RetryPolicy | None, error_code: str | None, attempt: int, *, random: Random
+) -> float | None:
+    """Seconds until the next attempt, or `None` when the policy does not want one.
+
+    Whether retries are left and the deadline allows it, the database decides under the row lock.
+    """
+    if policy is None or error_code is None or error_code not in policy.auto_retry_for:
+        return None
+    if error_code in BUILTIN_CODE_REGISTRY and error_code not in _RETRYABLE_BUILT_IN:
+        return None
+    # Attempts go on counting after a manual requeue; the policy then stays at its last interval.
+    return policy.delay_seconds(min(attempt, policy.max_retries), random=random)
