@@ -10,6 +10,10 @@ from horsies.errors import HorsiesError
 
 # name -> (module:attribute, summary). The summary stands here so that --help imports no command.
 COMMANDS = {
+    "worker": ("horsies.cli.worker:command", "Run a worker for an app."),
+    "check": ("horsies.cli.check:command", "Validate an app without starting anything."),
+    "migrate": ("horsies.cli.migrate:command", "Create or upgrade the tables and exit."),
+    "ping": ("horsies.cli.ping:command", "Ask the database, and the workers, for a sign of life."),
     "pg": ("horsies.cli.pg:command", "Use the embedded PostgreSQL of this project."),
 }
 

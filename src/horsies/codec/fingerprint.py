@@ -14,7 +14,7 @@ def enqueue_fingerprint(  # noqa: PLR0913  # the contract's nine parts, by keywo
     kwargs_json: str | None,
     sent_at: datetime,
     good_until: datetime | None,
-    enqueue_delay_seconds: int | None,
+    enqueue_delay_seconds: float | None,
     task_options: str | None,
 ) -> str:
     """Return the SHA-256 of the payload as lowercase hex; naive instants raise ValueError."""

@@ -38,24 +38,6 @@ class FailReceipt(NamedTuple):
     retry_after_s: float | None
 
 
-class ClaimedTask(NamedTuple):
-    """A task this worker owns. `claim` is `claimed_at` as the fence carries it; started when it has a pid."""
-
-    id: str
-    task_name: str
-    queue_name: str
-    priority: int
-    args: str | None
-    kwargs: str | None
-    attempt: int
-    claim: str
-    enqueued_at: datetime
-    task_options: str | None
-    is_workflow_task: bool
-    lane: int
-    worker_pid: int | None
-
-
 class StoredResult(NamedTuple):
     task_id: str
     task_name: str

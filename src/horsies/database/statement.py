@@ -44,14 +44,38 @@ def run_blocking(connection: Connection[Any], statement: Statement[Row]) -> list
         return cursor.fetchall() if cursor.description else []
 
 
+# What a refused log-in says; libpq gives no SQLSTATE for it.
+_REFUSALS = ("authentication failed", "does not exist", "no pg_hba.conf entry", "permission denied")
+
+
+def is_connection_failure(error: BaseException) -> bool:
+    """Whether the database was out of reach, so that the same call may succeed later."""
+    if isinstance(error, psycopg.OperationalError) and error.sqlstate is None:
+        return not any(refusal in str(error) for refusal in _REFUSALS)
+    return isinstance(error, _UNREACHABLE)
+
+
 def is_passing(error: BaseException) -> bool:
-    """Whether an error is the database being away (or busy with itself), so that trying again makes sense."""
-    if isinstance(error, psycopg.errors.ReadOnlySqlTransaction | psycopg.errors.DiskFull):
-        return True
-    if isinstance(
-        error, psycopg.errors.InvalidPassword | psycopg.errors.InvalidAuthorizationSpecification
-    ):
-        return False
-    return isinstance(
-        error, psycopg.OperationalError | psycopg.InterfaceError | TimeoutError | OSError
-    )
+    """Whether a service should back off and try again: out of reach, or at odds with itself for now."""
+    return is_connection_failure(error) or isinstance(error, _TEMPORARY)
+
+
+_UNREACHABLE = (
+    psycopg.InterfaceError,
+    psycopg.errors.AdminShutdown,
+    psycopg.errors.CrashShutdown,
+    psycopg.errors.CannotConnectNow,
+    psycopg.errors.TooManyConnections,
+    psycopg.errors.ConnectionException,
+    psycopg.errors.IdleSessionTimeout,
+    TimeoutError,
+    ConnectionError,
+)
+_TEMPORARY = (
+    psycopg.errors.DeadlockDetected,
+    psycopg.errors.SerializationFailure,
+    psycopg.errors.LockNotAvailable,
+    psycopg.errors.QueryCanceled,
+    psycopg.errors.InsufficientResources,
+    psycopg.errors.ReadOnlySqlTransaction,
+)

@@ -7,7 +7,6 @@ from datetime import datetime, timedelta
 from horsies.database.arrays import plain_array, quoted_array
 from horsies.database.functions import call_sql
 from horsies.database.rows import (
-    ClaimedTask,
     FailReceipt,
     NewTask,
     Receipt,
@@ -18,6 +17,7 @@ from horsies.database.rows import (
 )
 from horsies.database.sql_files import query
 from horsies.database.statement import Statement
+from horsies.tasks.claims import ClaimedTask, Completion
 
 
 def enqueue_tasks(tasks: Sequence[NewTask]) -> Statement[Receipt]:
@@ -61,6 +61,7 @@ class ClaimRequest:
     child_pids: Sequence[int]
     batch_limit: int
     is_full_look: bool
+    counts_claims: bool
     marks: dict[tuple[str, int, int], Mark]
 
 
@@ -75,6 +76,7 @@ def claim_tasks(request: ClaimRequest) -> Statement[ClaimedTask]:
             "own_pid": request.own_pid,
             "lease": request.lease,
             "is_full_look": request.is_full_look,
+            "counts_claims": request.counts_claims,
             "batch_limit": request.batch_limit,
             "queues": quoted_array(request.queues),
             "queue_caps": plain_array(request.queue_caps),
@@ -129,26 +131,6 @@ def return_tasks(owner_id: str, tasks: Sequence[ClaimedTask]) -> Statement[Recei
         },
         Receipt,
     )
-
-
-@dataclass(frozen=True, slots=True)
-class Completion:
-    """The end of one attempt, ready to be written. Without `attempt_outcome` it is a success (T6)."""
-
-    task: ClaimedTask
-    result: str
-    attempt_outcome: str | None = None
-    error_code: str | None = None
-    error_message: str | None = None
-    failed_reason: str | None = None
-    retry_delay_s: float | None = None
-    log: str | None = None
-    log_truncated: bool = False
-
-    @property
-    def size(self) -> int:
-        """About how many bytes the write carries."""
-        return len(self.result) + len(self.log or "") + 200
 
 
 def complete_tasks(owner_id: str, completions: Sequence[Completion]) -> Statement[Receipt]:
@@ -262,3 +244,9 @@ def read_task(
 def read_attempts(task_id: str) -> Statement[StoredAttempt]:
     """Attempts, the latest first."""
     return Statement(query("tasks", "read_attempts"), {"task_id": task_id}, StoredAttempt)
+
+
+def return_unheld_tasks(owner_id: str, held_ids: Sequence[str]) -> Statement[Scalar]:
+    """Put back what a lost answer claimed for this worker."""
+    parameters = {"owner_id": owner_id, "held_ids": plain_array(held_ids)}
+    return Statement(call_sql("return_unheld_tasks"), parameters, Scalar)

@@ -3,9 +3,9 @@
 -- A lane is an execution kind: a task name's lane stands in task_names/task_lanes, every other name is lane 1.
 -- Per lane the first lane_starts rows start at once, the next lane_claims rows wait in the worker's buffer.
 -- Marks are where earlier passes of this worker stopped, per queue, priority and lane: dead index entries before them are
--- not walked again (decision 0003). A full look ignores the marks and takes over claims whose lease has passed (T3).
+-- not walked again (decision 0003). Under a soft cap (counts_claims false) waiting claims do not count. A full look ignores the marks and takes over claims whose lease has passed (T3).
 create or replace function horsies_claim_tasks(
-    owner_id text, hostname text, own_pid integer, lease interval, is_full_look boolean, batch_limit integer,
+    owner_id text, hostname text, own_pid integer, lease interval, is_full_look boolean, batch_limit integer, counts_claims boolean,
     queues text[], queue_caps integer[], cluster_cap integer,
     task_names text[], task_lanes integer[], lane_starts integer[], lane_claims integer[], child_pids integer[],
     mark_queues text[], mark_priorities integer[], mark_lanes integer[], mark_times timestamptz[], mark_ids text[]
@@ -46,7 +46,7 @@ begin
     end if;
     if cluster_cap is not null then
         select count(*) into in_flight from horsies_tasks t
-        where t.status = 'RUNNING' or (t.status = 'CLAIMED' and t.claim_expires_at >= now_at);
+        where t.status = 'RUNNING' or (counts_claims and t.status = 'CLAIMED' and t.claim_expires_at >= now_at);
         left_in_total := least(left_in_total, cluster_cap - in_flight);
     end if;
     if is_full_look then
@@ -59,7 +59,7 @@ begin
         if queue_caps[q] is not null then
             select count(*) into in_flight from horsies_tasks t
             where t.queue_name = queues[q]
-              and (t.status = 'RUNNING' or (t.status = 'CLAIMED' and t.claim_expires_at >= now_at));
+              and (t.status = 'RUNNING' or (counts_claims and t.status = 'CLAIMED' and t.claim_expires_at >= now_at));
             left_in_queue := least(left_in_queue, queue_caps[q] - in_flight);
         end if;
         at_priority := -2147483649;

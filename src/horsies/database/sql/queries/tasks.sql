@@ -52,3 +52,7 @@ returning id;
 
 -- name: ping
 select clock_timestamp() as database_time, current_setting('server_version') as server_version;
+
+-- name: copy_tasks
+copy horsies_tasks (id, task_name, queue_name, priority, args, kwargs, sent_at, good_until, max_retries, task_options,
+    enqueue_sha) from stdin;

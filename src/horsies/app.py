@@ -1,0 +1,201 @@
+"""Horsies: joins configuration, task registry and broker for user code."""
+
+import logging
+import os
+import threading
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Literal, Protocol, TypeVar, overload
+
+from typing_extensions import ParamSpec
+
+from horsies import checking
+from horsies.broker.postgres import PostgresBroker
+from horsies.broker.types import BrokerResult, DatabasePing, WorkerPong
+from horsies.client.handle import TaskHandle
+from horsies.client.send import Sender
+from horsies.client.task_function import AsyncRegisteredTask, RegisteredTask
+from horsies.config import AppConfig
+from horsies.errors import ErrorCode, HorsiesError
+from horsies.result import TaskError, TaskResult
+from horsies.tasks import discovery
+from horsies.tasks.definition import TaskDefinition, define_task
+from horsies.tasks.queues import resolve_queue, valid_queue_names
+from horsies.tasks.registry import TaskRegistry
+
+P = ParamSpec("P")
+T = TypeVar("T")
+E = TypeVar("E")
+AnyTask = RegisteredTask[Any, Any]
+ChildProcessStartHook = Callable[[], None]
+_SUPPRESS_VARIABLES = ("HORSIES_SUPPRESS_SENDS", "TASKLIB_SUPPRESS_SENDS")
+
+
+class FailureHook(Protocol):
+    """Called in the worker once per terminal failure, after it is committed."""
+
+    def __call__(
+        self, *, task_id: str, task_name: str, attempt: int, error: TaskError
+    ) -> object: ...
+
+
+class TaskDecorator(Protocol):
+    """The result of `@app.task("name", ...)`: keeps the function's parameters and result type."""
+
+    @overload
+    def __call__(
+        self, function: Callable[P, Awaitable[TaskResult[T, E]]], /
+    ) -> AsyncRegisteredTask[P, T]: ...
+    @overload
+    def __call__(self, function: Callable[P, TaskResult[T, E]], /) -> RegisteredTask[P, T]: ...
+    @overload
+    def __call__(self, function: Callable[P, Awaitable[T]], /) -> AsyncRegisteredTask[P, T]: ...
+    @overload
+    def __call__(self, function: Callable[P, T], /) -> RegisteredTask[P, T]: ...
+
+
+class Horsies:
+    """One app: define tasks on it, send them, run `horsies worker` with it.
+
+    Without configuration it uses HORSIES_DATABASE_URL or DATABASE_URL, else an embedded PostgreSQL.
+    """
+
+    def __init__(self, config: AppConfig | None = None) -> None:
+        self.config = AppConfig() if config is None else config
+        self.logger = logging.getLogger("horsies")
+        self.tasks: TaskRegistry[AnyTask] = TaskRegistry()
+        self.role = "producer"
+        self.failure_hooks: list[FailureHook] = []
+        self.start_hooks: list[ChildProcessStartHook] = []
+        self._broker: PostgresBroker | None = None
+        self._broker_lock = threading.Lock()
+        self._sender = Sender(self)
+        self._modules: list[str] = []
+        self._is_suppressed = False
+
+    @overload
+    def task(self, task_name: str, func: None = None, **options: Any) -> TaskDecorator: ...
+    @overload
+    def task(
+        self, task_name: str, func: Callable[P, Awaitable[TaskResult[T, E]]], **options: Any
+    ) -> AsyncRegisteredTask[P, T]: ...
+    @overload
+    def task(
+        self, task_name: str, func: Callable[P, TaskResult[T, E]], **options: Any
+    ) -> RegisteredTask[P, T]: ...
+    def task(self, task_name: str, func: Callable[..., Any] | None = None, **options: Any) -> Any:
+        """Register a function as a task, as a decorator or directly.
+
+        Options: `queue_name`, `retry_policy`, `exception_mapper`, `default_unhandled_error_code`, `execution`
+        ("process", "async", "blocking"), `timeout_ms`, `soft_timeout_ms`, `interruptible`.
+        """
+
+        def register(function: Callable[..., Any]) -> AnyTask:
+            definition = define_task(function, task_name, config=self.config, **options)
+            kind = AsyncRegisteredTask if definition.is_coroutine else RegisteredTask
+            made: AnyTask = kind(definition, self._sender)
+            return self.tasks.register(task_name, made, definition.location)
+
+        return register if func is None else register(func)
+
+    def handle(self, task_id: str) -> TaskHandle[Any]:
+        """A handle on a stored task, by its id."""
+        return TaskHandle(task_id, self, broker_mode=True, created=False)
+
+    def definition(self, task_name: str) -> TaskDefinition | None:
+        """The definition behind a name, or `None`: names resolve only here, never by importing."""
+        return self.tasks[task_name].definition if task_name in self.tasks else None
+
+    def get_broker(self) -> PostgresBroker:
+        """The app's one broker, made at the first use."""
+        with self._broker_lock:
+            if self._broker is None:
+                try:
+                    self._broker = PostgresBroker(self.config.broker)
+                except HorsiesError:
+                    raise
+                except Exception as error:
+                    raise HorsiesError(
+                        f"the broker could not be set up: {error}",
+                        code=ErrorCode.BROKER_INIT_FAILED,
+                    ) from error
+            if self._broker.app is None:
+                self._broker.app = self
+            return self._broker
+
+    def check(self, *, live: bool = False) -> list[HorsiesError]:
+        """Validate without starting; an empty list means all is well."""
+        with self.suppressed_sends():
+            return checking.check(self, live=live)
+
+    def discover_tasks(self, modules: list[str]) -> None:
+        """Record the modules that define tasks; worker, scheduler and check import them."""
+        if self._modules:
+            self.logger.warning("discover_tasks called again: the earlier list is replaced")
+        self._modules = list(modules)
+
+    def get_discovered_task_modules(self) -> list[str]:
+        return list(self._modules)
+
+    def expand_module_globs(
+        self, patterns: Sequence[str], exclude: Sequence[str] | None = None
+    ) -> list[str]:
+        """Real files for globs and paths; dotted names pass through."""
+        return discovery.expand_module_globs(patterns, exclude)
+
+    def import_task_modules(self, modules: Sequence[str] | None = None) -> list[str]:
+        """Import the recorded (or given) modules; a missing file is only warned about."""
+        with self.suppressed_sends():
+            return discovery.import_task_modules(self._modules if modules is None else modules)
+
+    def list_tasks(self) -> list[str]:
+        return list(self.tasks)
+
+    def get_valid_queue_names(self) -> list[str]:
+        return valid_queue_names(self.config)
+
+    def validate_queue_name(self, name: str | None) -> str:
+        """The queue a task with this `queue_name` goes to, or a `ConfigurationError`."""
+        return resolve_queue(self.config, name).name
+
+    def suppress_sends(self, value: bool = True) -> None:  # noqa: FBT001, FBT002 - the contract's signature
+        """Make sends of this process return `SEND_SUPPRESSED` instead of storing anything."""
+        self._is_suppressed = value
+
+    def are_sends_suppressed(self) -> bool:
+        return self._is_suppressed or any(os.environ.get(v) == "1" for v in _SUPPRESS_VARIABLES)
+
+    @contextmanager
+    def suppressed_sends(self) -> Iterator[None]:
+        """Suppress sends for a while, then as before."""
+        before, self._is_suppressed = self._is_suppressed, True
+        try:
+            yield
+        finally:
+            self._is_suppressed = before
+
+    def set_role(self, role: Literal["producer", "worker", "scheduler"]) -> None:
+        """How this process names itself in its logs."""
+        self.role = role
+
+    def on_failure(self, callback: FailureHook) -> FailureHook:
+        """Call `callback(task_id=, task_name=, attempt=, error=)` in the worker for each terminal failure."""
+        self.failure_hooks.append(callback)
+        return callback
+
+    def on_child_process_start(self, hook: ChildProcessStartHook) -> ChildProcessStartHook:
+        """Run `hook()` in every child process before its first task: open connections, load models."""
+        self.start_hooks.append(hook)
+        return hook
+
+    def ping_database(self, timeout_ms: int = 2_000) -> BrokerResult[DatabasePing]:
+        return self.get_broker().ping(timeout_ms)
+
+    async def ping_database_async(self, timeout_ms: int = 2_000) -> BrokerResult[DatabasePing]:
+        return await self.get_broker().ping_async(timeout_ms)
+
+    def ping_workers(self, timeout_ms: int = 1_000) -> BrokerResult[list[WorkerPong]]:
+        return self.get_broker().ping_workers(timeout_ms)
+
+    async def ping_workers_async(self, timeout_ms: int = 1_000) -> BrokerResult[list[WorkerPong]]:
+        return await self.get_broker().ping_workers_async(timeout_ms)

@@ -1,0 +1,1 @@
+"""PostgresBroker: a thin class over one file per concern."""

@@ -1,0 +1,169 @@
+"""Enqueueing: one row, many rows, and the group commit of concurrent awaiting callers.
+
+One bad row never spoils its batch: a statement refused for a reason of one row is split until the culprit stands alone.
+"""
+
+import asyncio
+import weakref
+from collections.abc import Iterable, Sequence
+from typing import Any, TypeAlias
+
+import psycopg
+from psycopg import Connection, sql
+
+from horsies.broker.session import FAILURES, Session
+from horsies.database.rows import NewTask, Receipt
+from horsies.database.sql_files import query
+from horsies.database.statement import is_connection_failure, run_blocking
+from horsies.database.tasks import enqueue_tasks
+
+Answer: TypeAlias = Receipt | BaseException
+
+# A statement carries at most this much: the knee of the curve for unnest, and far below any protocol limit.
+_MAX_ROWS = 1_000
+_MAX_BYTES = 8_000_000
+# A unique key whose holder ends just while it is looked up: sending again finds it free, or held anew.
+_MAX_TRIES = 10
+
+
+class Enqueuer:
+    """Writes task rows for a broker."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._groups: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Group] = (
+            weakref.WeakKeyDictionary()
+        )
+
+    def enqueue(self, rows: Sequence[NewTask]) -> list[Answer]:
+        """Write rows from a blocking caller; one answer per row, in order."""
+        answers: list[Answer] = []
+        for batch in batches(rows):
+            answers += self._write(batch)
+        return answers
+
+    def _write(self, batch: Sequence[NewTask]) -> list[Answer]:
+        try:
+            self._session.ensure_schema()
+            receipts: list[Answer] = []
+            for _ in range(_MAX_TRIES):
+                receipts = [*self._session.run(enqueue_tasks(batch))]
+                if not has_freed_key(receipts):
+                    break
+            return receipts
+        except FAILURES as error:
+            if len(batch) == 1 or not _is_about_a_row(error):
+                return [error] * len(batch)
+        middle = len(batch) // 2
+        return self._write(batch[:middle]) + self._write(batch[middle:])
+
+    async def enqueue_async(self, row: NewTask) -> Answer:
+        """Write one row together with those of concurrent callers of this event loop."""
+        loop = asyncio.get_running_loop()
+        group = self._groups.get(loop)
+        if group is None:
+            group = self._groups[loop] = _Group(self)
+        return await group.add(row)
+
+    async def write_async(self, batch: Sequence[NewTask]) -> list[Answer]:
+        try:
+            await self._session.ensure_schema_async()
+            receipts: list[Answer] = []
+            for _ in range(_MAX_TRIES):
+                receipts = [*await self._session.run_async(enqueue_tasks(batch))]
+                if not has_freed_key(receipts):
+                    break
+            return receipts
+        except FAILURES as error:
+            if len(batch) == 1 or not _is_about_a_row(error):
+                return [error] * len(batch)
+        middle = len(batch) // 2
+        return await self.write_async(batch[:middle]) + await self.write_async(batch[middle:])
+
+    def copy(self, rows: Sequence[NewTask]) -> None:
+        """Write many plain rows (fresh ids, no unique key, due at once) by COPY, all or none."""
+        self._session.ensure_schema()
+        with self._session.blocking_pool().connection() as connection:
+            copy_rows(connection, rows)
+
+    def enqueue_all(self, rows: Sequence[NewTask]) -> list[Receipt]:
+        """Write rows in one transaction, all or none."""
+        self._session.ensure_schema()
+        receipts: list[Receipt] = []
+        with self._session.blocking_pool().connection() as connection, connection.transaction():
+            for batch in batches(rows):
+                receipts += run_blocking(connection, enqueue_tasks(batch))
+        return receipts
+
+
+class _Group:
+    """Self-clocking group commit: one statement in flight, whoever arrives meanwhile shares the next."""
+
+    def __init__(self, enqueuer: Enqueuer) -> None:
+        self._enqueuer = enqueuer
+        self._waiting: list[tuple[NewTask, asyncio.Future[Answer]]] = []
+        self._writer: asyncio.Task[None] | None = None
+
+    async def add(self, row: NewTask) -> Answer:
+        future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        self._waiting.append((row, future))
+        if self._writer is None or self._writer.done():
+            # Owned by this object: it ends by itself as soon as nobody waits.
+            self._writer = asyncio.create_task(self._write(), name="horsies-enqueue")
+        return await future
+
+    async def _write(self) -> None:
+        while self._waiting:
+            waiting, self._waiting = self._waiting, []
+            done = 0
+            for batch in batches([row for row, _ in waiting]):
+                answers = await self._enqueuer.write_async(batch)
+                for answer in answers:
+                    future = waiting[done][1]
+                    if not future.done():
+                        future.set_result(answer)
+                    done += 1
+
+
+def batches(rows: Sequence[NewTask]) -> Iterable[Sequence[NewTask]]:
+    """Cut rows into batches bounded by rows and by bytes."""
+    start = size = 0
+    for position, row in enumerate(rows):
+        row_size = len(row.args or "") + len(row.kwargs or "") + 400
+        if position > start and (position - start >= _MAX_ROWS or size + row_size > _MAX_BYTES):
+            yield rows[start:position]
+            start, size = position, 0
+        size += row_size
+    if start < len(rows):
+        yield rows[start:]
+
+
+def has_freed_key(receipts: Sequence[Answer]) -> bool:
+    return any(isinstance(r, Receipt) and r.outcome == "freed" for r in receipts)
+
+
+def copy_rows(connection: Connection[Any], rows: Sequence[NewTask]) -> None:
+    with connection.cursor() as cursor:
+        statement = sql.SQL(query("tasks", "copy_tasks"))  # type: ignore[arg-type]  # our own file
+        with cursor.copy(statement) as copy:
+            for start in range(0, len(rows), _MAX_ROWS):
+                copy.write("".join([_copy_line(row) for row in rows[start : start + _MAX_ROWS]]))
+
+
+def _copy_line(row: NewTask) -> str:
+    fields = (
+        row.id, row.task_name, row.queue_name, row.priority, row.args, row.kwargs, row.sent_at,
+        row.good_until, row.max_retries, row.task_options, row.enqueue_sha,
+    )  # fmt: skip
+    return "\t".join([_copy_text(field) for field in fields]) + "\n"
+
+
+def _copy_text(field: object) -> str:
+    if field is None:
+        return "\\N"
+    text = str(field).replace("\\", "\\\\")
+    return text.replace("\n", "\\n").replace("\t", "\\t").replace("\r", "\\r")
+
+
+def _is_about_a_row(error: BaseException) -> bool:
+    return isinstance(error, psycopg.Error) and not is_connection_failure(error)

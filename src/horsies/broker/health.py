@@ -1,0 +1,80 @@
+"""Is the database there, and which workers answer?"""
+
+import asyncio
+import json
+import threading
+
+from horsies.broker.session import FAILURES, Session, operation_error
+from horsies.broker.types import (
+    BrokerErrorCode,
+    BrokerOperationError,
+    BrokerResult,
+    DatabasePing,
+    WorkerPong,
+)
+from horsies.clock import monotonic
+from horsies.database.statement import run_blocking
+from horsies.database.workers import notify, ping
+from horsies.ids import new_id
+from horsies.result import Err, Ok
+
+PING_CHANNEL = "horsies_worker_ping"
+PONG_CHANNEL = "horsies_worker_pong"
+
+
+def ping_database(session: Session, timeout_ms: int) -> BrokerResult[DatabasePing]:
+    """One round trip on a connection of its own, within the limit."""
+    answers: list[BrokerResult[DatabasePing]] = []
+
+    def ask() -> None:
+        try:
+            with session.address.connect("horsies ping") as connection:
+                started = monotonic()
+                row = run_blocking(connection, ping())[0]
+                round_trip_ms = (monotonic() - started) * 1000
+            answers.append(Ok(DatabasePing(round_trip_ms, row.database_time, row.server_version)))
+        except FAILURES as error:
+            answers.append(Err(operation_error(BrokerErrorCode.DB_PING_FAILED, error)))
+
+    # A mute server answers no cancel either: the thread is left behind, the caller is not.
+    thread = threading.Thread(target=ask, name="horsies-ping", daemon=True)
+    thread.start()
+    thread.join(timeout_ms / 1000)
+    if answers:
+        return answers[0]
+    message = f"the database did not answer within {timeout_ms} ms"
+    return Err(BrokerOperationError(BrokerErrorCode.DB_PING_FAILED, message, retryable=True))
+
+
+def ping_workers(session: Session, timeout_ms: int) -> BrokerResult[list[WorkerPong]]:
+    """Ask every worker through LISTEN/NOTIFY and collect what arrives in time."""
+    address = session.session_address
+    if address is None:
+        message = (
+            "workers cannot be asked behind a transaction-mode pooler; set session_database_url"
+        )
+        return Err(
+            BrokerOperationError(BrokerErrorCode.WORKER_PING_FAILED, message, retryable=False)
+        )
+    ping_id = new_id()
+    pongs: list[WorkerPong] = []
+    try:
+        with address.connect("horsies ping") as connection:
+            connection.execute(f"listen {PONG_CHANNEL}".encode())
+            started = monotonic()
+            run_blocking(connection, notify([(PING_CHANNEL, ping_id)]))
+            for notification in connection.notifies(timeout=timeout_ms / 1000):
+                answer = json.loads(notification.payload)
+                if answer.pop("ping_id", None) == ping_id:
+                    pongs.append(WorkerPong(**answer, round_trip_ms=(monotonic() - started) * 1000))
+    except FAILURES as error:
+        return Err(operation_error(BrokerErrorCode.WORKER_PING_FAILED, error))
+    return Ok(pongs)
+
+
+async def ping_database_async(session: Session, timeout_ms: int) -> BrokerResult[DatabasePing]:
+    return await asyncio.to_thread(ping_database, session, timeout_ms)
+
+
+async def ping_workers_async(session: Session, timeout_ms: int) -> BrokerResult[list[WorkerPong]]:
+    return await asyncio.to_thread(ping_workers, session, timeout_ms)

@@ -1,0 +1,203 @@
+"""What a broker holds open: the address, pools for blocking and awaiting callers, the listener, the checked schema."""
+
+import asyncio
+import threading
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+import psycopg
+from psycopg import Connection
+
+from horsies.broker.types import BrokerErrorCode, BrokerOperationError
+from horsies.config import PostgresConfig
+from horsies.config.database import to_psycopg_url
+from horsies.database.connection import (
+    Address,
+    AsyncPool,
+    BlockingPool,
+    PoolLimits,
+    PoolTimeoutError,
+)
+from horsies.database.listener import Listener
+from horsies.database.migrate import migrate, resolve_schema
+from horsies.database.statement import Statement, is_connection_failure, run, run_blocking
+from horsies.errors import HorsiesError
+from horsies.result import Err, Ok, Result
+
+Row = TypeVar("Row")
+T = TypeVar("T")
+# What may go wrong on the way to the database; anything else is a bug and propagates.
+FAILURES = (psycopg.Error, OSError, HorsiesError, TimeoutError)
+
+
+@dataclass(frozen=True, slots=True)
+class Operation(Generic[Row, T]):
+    """A statement, how to read its rows, and the code under which it fails."""
+
+    statement: Statement[Row]
+    read: Callable[[list[Row]], T]
+    failure: BrokerErrorCode
+
+
+class Session:
+    """The broker's connections, opened as needed and shared by threads and event loops."""
+
+    def __init__(self, config: PostgresConfig) -> None:
+        self.config = config
+        self.schema: str | None = config.schema
+        self._lock = threading.RLock()
+        self._address: Address | None = None
+        self._server: Any = None
+        self._blocking: BlockingPool | None = None
+        self._loops: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncPool] = (
+            weakref.WeakKeyDictionary()
+        )
+        self._listener: Listener | None = None
+        self._is_schema_ready = False
+
+    @property
+    def address(self) -> Address:
+        """Where the tables are; starts the embedded server when that is what the configuration says."""
+        with self._lock:
+            if self._address is None:
+                self._address = Address(
+                    self._url(), self.config.schema, self.config.pgbouncer_transaction_mode
+                )
+            return self._address
+
+    @property
+    def session_address(self) -> Address | None:
+        """Where LISTEN and session locks work; `None` behind a pooler without a direct URL."""
+        if self.config.session_database_url is not None:
+            url = to_psycopg_url(self.config.session_database_url)
+            return Address(url, self.config.schema)
+        return None if self.config.pgbouncer_transaction_mode else self.address
+
+    def _url(self) -> str:
+        if not self.config.is_embedded:
+            return to_psycopg_url(self.config.database_url)
+        from horsies.embedded_postgres import acquire
+
+        self._server = acquire(self.config.embedded_directory)
+        url: str = self._server.url
+        return url
+
+    @property
+    def limits(self) -> PoolLimits:
+        config = self.config
+        return PoolLimits(
+            config.pool_size + config.max_overflow, config.pool_timeout, config.pool_recycle
+        )
+
+    def blocking_pool(self) -> BlockingPool:
+        with self._lock:
+            if self._blocking is None:
+                self._blocking = BlockingPool(self._connect, self.limits)
+            return self._blocking
+
+    def _connect(self) -> Connection[Any]:
+        return self.address.connect()
+
+    def async_pool(self) -> AsyncPool:
+        """The pool of the running event loop."""
+        loop = asyncio.get_running_loop()
+        with self._lock:
+            pool = self._loops.get(loop)
+            if pool is None:
+                pool = self._loops[loop] = AsyncPool(self.address.connect_async, self.limits)
+            return pool
+
+    def listener(self) -> Listener | None:
+        """The process's one LISTEN connection, or `None` where there can be none."""
+        with self._lock:
+            if self._listener is None:
+                address = self.session_address
+                if address is None:
+                    return None
+                self._listener = Listener(lambda: address.connect("horsies listener"))
+            return self._listener
+
+    def ensure_schema(self) -> None:
+        """Create or upgrade the tables once per broker."""
+        with self._lock:
+            if self._is_schema_ready:
+                return
+            with self.blocking_pool().connection() as connection:
+                migrate(connection, schema=self.config.schema)
+                self.schema = resolve_schema(connection, self.config.schema)
+            self._is_schema_ready = True
+
+    async def ensure_schema_async(self) -> None:
+        if not self._is_schema_ready:
+            await asyncio.to_thread(self.ensure_schema)
+
+    def perform(self, operation: Operation[Row, T]) -> Result[T, BrokerOperationError]:
+        """Run an operation from a blocking caller; failures are values."""
+        try:
+            self.ensure_schema()
+            return Ok(operation.read(self.run(operation.statement)))
+        except FAILURES as error:
+            return Err(operation_error(operation.failure, error))
+
+    async def perform_async(self, operation: Operation[Row, T]) -> Result[T, BrokerOperationError]:
+        """The awaitable twin of `perform`."""
+        try:
+            await self.ensure_schema_async()
+            return Ok(operation.read(await self.run_async(operation.statement)))
+        except FAILURES as error:
+            return Err(operation_error(operation.failure, error))
+
+    def run(self, statement: Statement[Row]) -> list[Row]:
+        """Run one statement, once more on a fresh connection if the kept one had died unnoticed."""
+        try:
+            with self.blocking_pool().connection() as connection:
+                return run_blocking(connection, statement)
+        except FAILURES as error:
+            if not _died_in_pool(error):
+                raise
+        with self.blocking_pool().connection() as connection:
+            return run_blocking(connection, statement)
+
+    async def run_async(self, statement: Statement[Row]) -> list[Row]:
+        pool = self.async_pool()
+        try:
+            async with pool.connection() as connection:
+                return await run(connection, statement)
+        except FAILURES as error:
+            if not _died_in_pool(error):
+                raise
+        async with pool.connection() as connection:
+            return await run(connection, statement)
+
+    async def close_async(self) -> None:
+        with self._lock:
+            pool = self._loops.pop(asyncio.get_running_loop(), None)
+        if pool is not None:
+            await pool.close()
+        await asyncio.to_thread(self.close)
+
+    def close(self) -> None:
+        with self._lock:
+            listener, self._listener = self._listener, None
+            blocking, self._blocking = self._blocking, None
+            server, self._server = self._server, None
+            self._address = None
+        if listener is not None:
+            listener.close()
+        if blocking is not None:
+            blocking.close()
+        if server is not None:
+            server.release()
+
+
+def operation_error(code: BrokerErrorCode, error: BaseException) -> BrokerOperationError:
+    """An exception on the way to the database, as the value callers get."""
+    return BrokerOperationError(
+        code, f"{type(error).__name__}: {error}", is_connection_failure(error), error
+    )
+
+
+def _died_in_pool(error: BaseException) -> bool:
+    return is_connection_failure(error) and not isinstance(error, PoolTimeoutError)

@@ -1,0 +1,88 @@
+"""The phases of `app.check`: errors inside one phase are collected; a phase with errors ends the run."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Protocol
+
+from horsies.broker.postgres import PostgresBroker
+from horsies.config import AppConfig
+from horsies.config.exceptions import default_code_problems, mapper_problems
+from horsies.errors import ConfigurationError, ErrorCode, HorsiesError, TaskDefinitionError
+from horsies.result import BUILTIN_CODE_REGISTRY, Err, OperationalErrorCode
+from horsies.tasks.discovery import import_problems
+from horsies.tasks.options import read_task_options
+from horsies.tasks.registry import TaskRegistry
+
+
+class CheckedApp(Protocol):
+    """The part of an app that is checked."""
+
+    @property
+    def config(self) -> AppConfig: ...
+    @property
+    def tasks(self) -> TaskRegistry[Any]: ...
+    def get_discovered_task_modules(self) -> list[str]: ...
+    def get_broker(self) -> PostgresBroker: ...
+
+
+def check(app: CheckedApp, *, live: bool) -> list[HorsiesError]:
+    """Run the phases in order and return the errors of the first that has any."""
+    phases = [_imports, _policy_safety, *([_database] if live else [])]
+    for phase in phases:
+        if errors := list(phase(app)):
+            return errors
+    return []
+
+
+def _imports(app: CheckedApp) -> Iterator[HorsiesError]:
+    for entry in app.get_discovered_task_modules():
+        yield from import_problems(entry)
+
+
+def _policy_safety(app: CheckedApp) -> Iterator[HorsiesError]:
+    config = app.config
+    yield from _code_problems(
+        config.exception_mapper, config.default_unhandled_error_code, "AppConfig"
+    )
+    for name, task in app.tasks.items():
+        owner = f"task {name!r}"
+        yield from _code_problems(task.exception_mapper, task.default_unhandled_error_code, owner)
+        options = read_task_options(task.task_options_json)
+        if isinstance(options, Err):
+            yield TaskDefinitionError(
+                f"{owner}: {options.err_value}",
+                ErrorCode.TASK_INVALID_OPTIONS,
+                task.definition.location,
+                help_text="let @app.task write task_options_json; do not assign it by hand",
+            )
+
+
+def _code_problems(mapper: Any, default: str | None, owner: str) -> Sequence[HorsiesError]:
+    found: list[HorsiesError] = []
+    if mapper is not None:
+        found += mapper_problems(mapper, owner=owner)
+    if default is not None:
+        found += default_code_problems(default, owner=owner)
+    return found or list(_reserved_codes(mapper or {}, default, owner))
+
+
+def _reserved_codes(mapper: Any, default: str | None, owner: str) -> Iterator[HorsiesError]:
+    codes = list(mapper.values())
+    if default not in (None, OperationalErrorCode.UNHANDLED_EXCEPTION.value):
+        codes.append(default)
+    for code in codes:
+        if code in BUILTIN_CODE_REGISTRY:
+            yield ConfigurationError(
+                f"{owner}: {code!r} is a built-in error code and cannot be used as one of yours",
+                ErrorCode.CHECK_RESERVED_CODE_COLLISION,
+                help_text="choose another code, for example with a prefix of your own",
+            )
+
+
+def _database(app: CheckedApp) -> Iterator[HorsiesError]:
+    pong = app.get_broker().ping(timeout_ms=10_000)
+    if isinstance(pong, Err):
+        yield ConfigurationError(
+            f"the database does not answer: {pong.err_value.message}",
+            ErrorCode.BROKER_INVALID_URL,
+            help_text="check the URL, that the server runs and that it accepts this user",
+        )

@@ -1,0 +1,39 @@
+"""`horsies migrate`: create or upgrade the tables by hand."""
+
+import sys
+
+import click
+
+from horsies.database.migrate import migrate, migration_sql, pending
+from horsies.locator import load_app
+
+
+@click.command("migrate")
+@click.argument("module", required=False)
+@click.option(
+    "-m", "--module", "module_option", help="The app: shop.queue:app or shop/queue.py:app."
+)
+@click.option(
+    "--sql", "is_sql", is_flag=True, help="Print the SQL instead of running it; needs no app."
+)
+@click.option(
+    "--check", "is_check", is_flag=True, help="Change nothing; exit 1 when something is missing."
+)
+def command(module: str | None, module_option: str | None, *, is_sql: bool, is_check: bool) -> None:
+    """Create or upgrade the tables of the app in MODULE. Safe to repeat, from any number of places at once."""
+    if is_sql:
+        click.echo(migration_sql())
+        return
+    session = load_app(module_option or module).get_broker().session
+    schema = session.config.schema
+    with session.address.connect("horsies migrate") as connection:
+        if is_check:
+            missing = pending(connection, schema=schema)
+            for name in missing:
+                click.echo(f"missing: {name}")
+            click.echo("run `horsies migrate` to apply" if missing else "up to date")
+            sys.exit(1 if missing else 0)
+        applied = migrate(connection, schema=schema)
+    for name in applied:
+        click.echo(f"applied: {name}")
+    click.echo("done" if applied else "up to date")

@@ -1,0 +1,1 @@
+"""Sending tasks and awaiting their results."""

@@ -1,0 +1,246 @@
+"""What `@app.task` returns: the function, and all the ways to send it."""
+
+import functools
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any, Generic, Literal, ParamSpec, TypeVar
+
+from horsies.client.handle import TaskHandle
+from horsies.client.send import Arguments, Sender, SendOptions, make_prepared
+from horsies.client.types import (
+    TaskSendError,
+    TaskSendErrorCode,
+    TaskSendPayload,
+    TaskSendResult,
+)
+from horsies.codec.fingerprint import enqueue_fingerprint
+from horsies.result import Err, TaskError, TaskResult
+from horsies.tasks.definition import TaskDefinition
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class TaskFunction(ABC, Generic[P, T]):
+    """A registered task. Call it to run it here and now; send it to run it in a worker."""
+
+    task_name: str
+    task_ok_type: Any
+
+    @abstractmethod
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> TaskResult[T, TaskError]: ...
+    @abstractmethod
+    def send(self, *args: P.args, **kwargs: P.kwargs) -> TaskSendResult[TaskHandle[T]]: ...
+    @abstractmethod
+    async def send_async(
+        self, *args: P.args, **kwargs: P.kwargs
+    ) -> TaskSendResult[TaskHandle[T]]: ...
+    @abstractmethod
+    def schedule(
+        self, delay: int, *args: P.args, **kwargs: P.kwargs
+    ) -> TaskSendResult[TaskHandle[T]]: ...
+    @abstractmethod
+    def with_options(self, **options: Any) -> "TaskSendOptions[P, T]": ...
+    @abstractmethod
+    def retry_send(self, error: TaskSendError) -> TaskSendResult[TaskHandle[T]]: ...
+    @abstractmethod
+    async def retry_send_async(self, error: TaskSendError) -> TaskSendResult[TaskHandle[T]]: ...
+    @abstractmethod
+    def retry_schedule(self, error: TaskSendError) -> TaskSendResult[TaskHandle[T]]: ...
+
+
+class TaskSendOptions(Generic[P, T]):
+    """A task with the options of one send, as `with_options` gives it."""
+
+    def __init__(self, definition: TaskDefinition, sender: Sender, options: SendOptions) -> None:
+        self._definition = definition
+        self._sender = sender
+        self._options = options
+
+    def send(self, *args: P.args, **kwargs: P.kwargs) -> TaskSendResult[TaskHandle[T]]:
+        """Store the task; a worker runs it as soon as one is free."""
+        return self._sender.send(self._definition, self._options, args, kwargs)
+
+    async def send_async(self, *args: P.args, **kwargs: P.kwargs) -> TaskSendResult[TaskHandle[T]]:
+        """The awaitable twin of `send`; concurrent calls share statements."""
+        return await self._sender.send_async(self._definition, self._options, args, kwargs)
+
+    def schedule(
+        self, delay: int, *args: P.args, **kwargs: P.kwargs
+    ) -> TaskSendResult[TaskHandle[T]]:
+        """Store the task to run `delay` seconds from now, by the database's clock."""
+        options = replace(self._options, delay=delay)
+        return self._sender.send(self._definition, options, args, kwargs)
+
+    async def schedule_async(
+        self, delay: int, *args: P.args, **kwargs: P.kwargs
+    ) -> TaskSendResult[TaskHandle[T]]:
+        options = replace(self._options, delay=delay)
+        return await self._sender.send_async(self._definition, options, args, kwargs)
+
+    def send_many(self, calls: Iterable[Arguments]) -> TaskSendResult[list[TaskHandle[T]]]:
+        """Store many tasks at once, all or none: each call a tuple of arguments or a mapping of them.
+
+        >>> app.tasks["thumbnail"].send_many([(1,), (2,), {"image_id": 3}])  # doctest: +SKIP
+        """
+        return self._sender.send_many(self._definition, self._options, calls)
+
+    async def send_many_async(
+        self, calls: Iterable[Arguments]
+    ) -> TaskSendResult[list[TaskHandle[T]]]:
+        return await self._sender.send_many_async(self._definition, self._options, calls)
+
+
+class RegisteredTask(TaskFunction[P, T]):
+    """The task function behind `@app.task`."""
+
+    def __init__(self, definition: TaskDefinition, sender: Sender) -> None:
+        self.definition = definition
+        self.task_name = definition.name
+        self.task_queue_name = definition.queue_name
+        self.task_ok_type = definition.ok_type
+        self.task_options_json = definition.task_options_json
+        self.exception_mapper = definition.exception_mapper
+        self.default_unhandled_error_code = definition.default_unhandled_error_code
+        self._sender = sender
+        self._plain: TaskSendOptions[P, T] = TaskSendOptions(definition, sender, SendOptions())
+        functools.update_wrapper(self, definition.function)
+        del self.__dict__["__wrapped__"]  # a wrapper is refused as a task; this is not one
+
+    def __repr__(self) -> str:
+        return f"<task {self.task_name!r}>"
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> TaskResult[T, TaskError]:
+        """Run here and now, through the same judgement as in a worker."""
+        return self.definition.call(*args, **kwargs)
+
+    def send(self, *args: P.args, **kwargs: P.kwargs) -> TaskSendResult[TaskHandle[T]]:
+        return self._plain.send(*args, **kwargs)
+
+    async def send_async(self, *args: P.args, **kwargs: P.kwargs) -> TaskSendResult[TaskHandle[T]]:
+        return await self._plain.send_async(*args, **kwargs)
+
+    def schedule(
+        self, delay: int, *args: P.args, **kwargs: P.kwargs
+    ) -> TaskSendResult[TaskHandle[T]]:
+        return self._plain.schedule(delay, *args, **kwargs)
+
+    async def schedule_async(
+        self, delay: int, *args: P.args, **kwargs: P.kwargs
+    ) -> TaskSendResult[TaskHandle[T]]:
+        return await self._plain.schedule_async(delay, *args, **kwargs)
+
+    def send_many(self, calls: Iterable[Arguments]) -> TaskSendResult[list[TaskHandle[T]]]:
+        return self._plain.send_many(calls)
+
+    async def send_many_async(
+        self, calls: Iterable[Arguments]
+    ) -> TaskSendResult[list[TaskHandle[T]]]:
+        return await self._plain.send_many_async(calls)
+
+    def with_options(  # noqa: PLR0913 - keyword-only options, each its own choice
+        self,
+        *,
+        good_until: datetime | None = None,
+        unique_key: str | None = None,
+        unique_scope: Literal["unfinished", "stored"] = "unfinished",
+        priority: int | None = None,
+        queue_name: str | None = None,
+        run_at: datetime | None = None,
+        delay: float | timedelta | None = None,
+        tags: Iterable[str] = (),
+        timeout_ms: int | None = None,
+        soft_timeout_ms: int | None = None,
+        connection: Any = None,
+    ) -> TaskSendOptions[P, T]:
+        """Options for the sends that follow: deadline, unique key, place, time, and the user's transaction."""
+        options = SendOptions(
+            good_until, unique_key, unique_scope, priority, queue_name, run_at, delay,
+            tuple(tags), timeout_ms, soft_timeout_ms, connection,
+        )  # fmt: skip
+        return TaskSendOptions(self.definition, self._sender, options)
+
+    def retry_send(self, error: TaskSendError) -> TaskSendResult[TaskHandle[T]]:
+        """Send again what a failed `send` would have stored, under the same id."""
+        replay = self._replay(error, is_delayed=False)
+        if isinstance(replay, Err):
+            return replay
+        return self._sender.enqueue(make_prepared(*replay))
+
+    async def retry_send_async(self, error: TaskSendError) -> TaskSendResult[TaskHandle[T]]:
+        replay = self._replay(error, is_delayed=False)
+        if isinstance(replay, Err):
+            return replay
+        return await self._sender.enqueue_async(make_prepared(*replay))
+
+    def retry_schedule(self, error: TaskSendError) -> TaskSendResult[TaskHandle[T]]:
+        """Send again what a failed `schedule` would have stored."""
+        replay = self._replay(error, is_delayed=True)
+        if isinstance(replay, Err):
+            return replay
+        return self._sender.enqueue(make_prepared(*replay))
+
+    async def retry_schedule_async(self, error: TaskSendError) -> TaskSendResult[TaskHandle[T]]:
+        replay = self._replay(error, is_delayed=True)
+        if isinstance(replay, Err):
+            return replay
+        return await self._sender.enqueue_async(make_prepared(*replay))
+
+    def _replay(
+        self, error: TaskSendError, *, is_delayed: bool
+    ) -> tuple[str, TaskSendPayload] | Err[TaskSendError]:
+        code, payload, task_id = TaskSendErrorCode.VALIDATION_FAILED, error.payload, error.task_id
+        message = None
+        if self._sender.is_suppressed:
+            code, message = TaskSendErrorCode.SEND_SUPPRESSED, "sends are suppressed here"
+        elif error.code is not TaskSendErrorCode.ENQUEUE_FAILED:
+            message = f"only ENQUEUE_FAILED can be sent again, not {error.code.value}"
+        elif payload is None or task_id is None:
+            message = "the error carries no payload to send again"
+        elif payload.task_name != self.task_name:
+            message = f"the payload belongs to task {payload.task_name!r}"
+        elif (payload.enqueue_delay_seconds is not None) is not is_delayed:
+            right = "retry_schedule" if payload.enqueue_delay_seconds is not None else "retry_send"
+            message = f"use {right} for this payload"
+        elif _sha(payload) != payload.enqueue_sha:
+            code, message = (
+                TaskSendErrorCode.PAYLOAD_MISMATCH,
+                "the payload was changed after the send",
+            )
+        if message is not None or payload is None or task_id is None:
+            keep = code is TaskSendErrorCode.PAYLOAD_MISMATCH
+            return Err(
+                TaskSendError(
+                    code,
+                    message or "",
+                    retryable=False,
+                    task_id=task_id if keep else None,
+                    payload=payload if keep else None,
+                )  # fmt: skip
+            )
+        return task_id, payload
+
+
+class AsyncRegisteredTask(RegisteredTask[P, T]):
+    """A coroutine task: a direct call is awaited."""
+
+    async def __call__(  # type: ignore[override]  # pyright: ignore[reportIncompatibleMethodOverride] # the function's own colour
+        self, *args: P.args, **kwargs: P.kwargs
+    ) -> TaskResult[T, TaskError]:
+        return await self.definition.call_async(*args, **kwargs)
+
+
+def _sha(payload: TaskSendPayload) -> str:
+    return enqueue_fingerprint(
+        task_name=payload.task_name,
+        queue_name=payload.queue_name,
+        priority=payload.priority,
+        args_json=payload.args_json,
+        kwargs_json=payload.kwargs_json,
+        sent_at=payload.sent_at,
+        good_until=payload.good_until,
+        enqueue_delay_seconds=payload.enqueue_delay_seconds,
+        task_options=payload.task_options,
+    )

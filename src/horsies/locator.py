@@ -1,0 +1,112 @@
+"""Finds the app a command line names: `shop.queue:app`, `shop.queue`, `shop/queue.py:app` or `shop/queue.py`."""
+
+import os
+import sys
+from pathlib import Path
+from types import ModuleType
+
+from horsies.app import Horsies
+from horsies.errors import ConfigurationError, ErrorCode, HorsiesError
+from horsies.tasks.discovery import import_entry, is_path_entry
+
+_PROJECT_FILES = ("pyproject.toml", "setup.cfg", "setup.py")
+
+
+def load_app(locator: str | None) -> Horsies:
+    """Import the module and take its app; sends while importing are suppressed."""
+    if not locator:
+        raise _refusal("no app module given", "name it, as in: horsies worker shop.queue:app")
+    entry, attribute = _split(locator)
+    _add_working_directory()
+    module = _import(entry)
+    return _attribute(module, attribute, entry) if attribute else _only_app(module, entry)
+
+
+def _split(locator: str) -> tuple[str, str | None]:
+    entry, colon, attribute = locator.rpartition(":")
+    if not colon or os.sep in attribute:
+        entry, attribute = locator, ""
+    if (
+        entry.endswith(".py")
+        and not Path(entry).is_file()
+        and os.sep not in entry
+        and "/" not in entry
+    ):
+        dotted = entry.removesuffix(".py")
+        if "." in dotted:
+            path = dotted.replace(".", "/") + ".py"
+            raise _refusal(
+                f"{entry!r} is neither a file nor a module name",
+                f"write the module as {dotted} or the file as {path}",
+            )
+    return entry, attribute or None
+
+
+def _add_working_directory() -> None:
+    here = Path.cwd()
+    if any((here / name).is_file() for name in _PROJECT_FILES) and str(here) not in sys.path:
+        sys.path.insert(0, str(here))
+
+
+def _import(entry: str) -> ModuleType:
+    before = os.environ.get("HORSIES_SUPPRESS_SENDS")
+    os.environ["HORSIES_SUPPRESS_SENDS"] = "1"
+    try:
+        return import_entry(entry)
+    except HorsiesError:
+        raise
+    except FileNotFoundError as error:
+        if not is_path_entry(entry) or Path(entry).exists():
+            raise _broken(entry, error) from error
+        raise _refusal(
+            f"file not found: {entry}", "check the path and the working directory"
+        ) from None
+    except ImportError as error:
+        cure = "check the name; a module is found from a directory that holds pyproject.toml, or by PYTHONPATH"
+        raise _refusal(f"cannot import {entry!r}: {error}", cure) from error
+    except Exception as error:  # the module's own code is user code
+        raise _broken(entry, error) from error
+    finally:
+        if before is None:
+            del os.environ["HORSIES_SUPPRESS_SENDS"]
+        else:
+            os.environ["HORSIES_SUPPRESS_SENDS"] = before
+
+
+def _attribute(module: ModuleType, name: str, entry: str) -> Horsies:
+    found = getattr(module, name, None)
+    if isinstance(found, Horsies):
+        return found
+    what = "has no attribute" if found is None else "does not hold a Horsies app in"
+    raise _refusal(f"{entry} {what} {name!r}", _choices(module))
+
+
+def _only_app(module: ModuleType, entry: str) -> Horsies:
+    apps = _apps(module)
+    if len({id(app) for app in apps.values()}) == 1:
+        return next(iter(apps.values()))
+    if not apps:
+        raise _refusal(f"{entry} defines no Horsies app", "add one: app = Horsies()")
+    raise _refusal(f"{entry} defines several apps: {', '.join(apps)}", _choices(module))
+
+
+def _choices(module: ModuleType) -> str:
+    names = ", ".join(_apps(module))
+    return f"choose one with module:name, from {names}" if names else "add one: app = Horsies()"
+
+
+def _apps(module: ModuleType) -> dict[str, Horsies]:
+    return {name: value for name, value in vars(module).items() if isinstance(value, Horsies)}
+
+
+def _refusal(message: str, cure: str) -> ConfigurationError:
+    return ConfigurationError(message, ErrorCode.CLI_INVALID_ARGS, help_text=cure)
+
+
+def _broken(entry: str, error: Exception) -> ConfigurationError:
+    return ConfigurationError(
+        f"error while importing module: {entry}",
+        ErrorCode.MODULE_EXEC_ERROR,
+        notes=[f"{type(error).__name__}: {error}"],
+        help_text="module-level code must run without errors: move work into functions",
+    )

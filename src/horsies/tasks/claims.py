@@ -1,0 +1,43 @@
+"""Pure values between worker and database: a claimed task, and the completion that ends its attempt."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple
+
+
+class ClaimedTask(NamedTuple):
+    """A task this worker owns. `claim` is `claimed_at` as the fence carries it; started when it has a pid."""
+
+    id: str
+    task_name: str
+    queue_name: str
+    priority: int
+    args: str | None
+    kwargs: str | None
+    attempt: int
+    claim: str
+    enqueued_at: datetime
+    task_options: str | None
+    is_workflow_task: bool
+    lane: int
+    worker_pid: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """The end of one attempt, ready to be written. Without `attempt_outcome` it is a success (T6)."""
+
+    task: ClaimedTask
+    result: str
+    attempt_outcome: str | None = None
+    error_code: str | None = None
+    error_message: str | None = None
+    failed_reason: str | None = None
+    retry_delay_s: float | None = None
+    log: str | None = None
+    log_truncated: bool = False
+
+    @property
+    def size(self) -> int:
+        """About how many bytes the write carries."""
+        return len(self.result) + len(self.log or "") + 200

@@ -1,0 +1,1 @@
+"""The worker process: claims tasks, runs them in executors, records how they ended."""

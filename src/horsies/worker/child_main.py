@@ -1,0 +1,41 @@
+"""What the fork server of the children runs: load the app once, then fork a child per request."""
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+
+from horsies.app import Horsies
+from horsies.executors import zygote
+from horsies.locator import load_app
+from horsies.tasks.definition import TaskDefinition
+
+
+class AppDefinitions:
+    """An app's tasks as executors see them."""
+
+    def __init__(self, app: Horsies) -> None:
+        self._app = app
+
+    @property
+    def start_hooks(self) -> Sequence[Callable[[], None]]:
+        return self._app.start_hooks
+
+    def get(self, name: str, /) -> TaskDefinition | None:
+        return self._app.definition(name)
+
+
+def main() -> None:
+    """`python -m horsies.worker.child_main <locator>`."""
+    os.environ["HORSIES_CHILD_PROCESS"] = "1"
+    locator = sys.argv[1]
+
+    def load() -> AppDefinitions:
+        app = load_app(locator)
+        app.import_task_modules()
+        return AppDefinitions(app)
+
+    zygote.serve(load)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,222 @@
+"""Claims work: how many, from which queues, when. One claim statement is in flight at a time.
+
+Passes start from marks, where earlier ones stopped; a full look from the head of the queues finds what became claimable
+behind them. The full look takes at most a thirtieth of the time, so it is frequent where it is cheap (decision 0003).
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from horsies.clock import jittered, monotonic
+from horsies.config import AppConfig
+from horsies.database.tasks import (
+    ClaimRequest,
+    Mark,
+    claim_tasks,
+    next_due,
+    return_unheld_tasks,
+)
+from horsies.tasks.claims import ClaimedTask
+from horsies.worker.buffer import Buffer
+from horsies.worker.completer import Completer
+from horsies.worker.dispatcher import Dispatcher
+from horsies.worker.lanes import Lane
+from horsies.worker.link import Link
+from horsies.worker.settings import ServedQueue, WorkerConfig, claim_lease
+
+_logger = logging.getLogger("horsies.worker")
+
+# 500 per pass: the knee of the curve in performance.md.
+_MAX_ROWS = 500
+_FULL_LOOK_SHARE = 30.0
+_DUE_CHECK_S = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Who claims."""
+
+    worker_id: str
+    hostname: str
+    pid: int
+
+
+class Claimer:
+    """The worker's appetite."""
+
+    def __init__(
+        self,
+        config: AppConfig,
+        settings: WorkerConfig,
+        identity: Identity,
+        queues: Sequence[ServedQueue],
+        lanes: Sequence[Lane],
+        task_lanes: dict[str, int],
+        parts: tuple[Link, Dispatcher, Completer, Buffer],
+    ) -> None:
+        self._config = config
+        self._settings = settings
+        self._identity = identity
+        self._queues = queues
+        self._lanes = lanes
+        self._task_lanes = task_lanes
+        self._link, self._dispatcher, self._completer, self._buffer = parts
+        self._wake = asyncio.Event()
+        self._marks: dict[tuple[str, int, int], Mark] = {}
+        self._may_have_more = True
+        self._full_look_at = 0.0
+        self._owes_full_look = False
+        self._has_lost_answer = False
+        self._due_at: float | None = None
+        self._due_checked_at = 0.0
+        self._has_caps = config.cluster_wide_cap is not None or any(
+            queue.cap is not None for queue in queues
+        )
+
+    def look(self) -> None:
+        """There may be something to claim."""
+        self._may_have_more = True
+        self._wake.set()
+
+    def room(self) -> None:
+        """A slot has become free: worth a pass if the last one left something behind."""
+        if self._may_have_more or self._has_caps or self._buffer.tasks:
+            self._wake.set()
+
+    async def run(self, stopping: asyncio.Event, on_idle: Callable[[], None]) -> None:
+        """Claim until told to stop."""
+        while not stopping.is_set():
+            self._wake.clear()
+            claimed = await self._link.persistently("claiming", self.run_once)
+            if claimed or stopping.is_set():
+                continue
+            if self._is_idle():
+                on_idle()
+            await self._sleep()
+
+    async def run_once(self) -> int:
+        """One pass; how many tasks it took."""
+        if self._has_lost_answer:
+            await self._return_unheld()
+        await self._buffer.start_waiting()
+        request = self._request()
+        if request is None:
+            return 0
+        started_at = monotonic()
+        # Until the answer is here, what it claimed is known to the database alone.
+        self._has_lost_answer = True
+        rows = await self._link.run(claim_tasks(request))
+        self._has_lost_answer = False
+        self._learn(request, rows, started_at)
+        for row in rows:
+            if row.worker_pid is None:
+                self._buffer.add(row)
+            else:
+                self._dispatcher.start(row)
+        return len(rows)
+
+    async def _return_unheld(self) -> None:
+        """After a claim whose answer was lost: what it may have taken goes back, nothing of it ever ran."""
+        held = [*self._dispatcher.running, *self._completer.held_ids(), *self._buffer.since]
+        statement = return_unheld_tasks(self._identity.worker_id, held)
+        returned = (await self._link.run(statement))[0].value
+        self._has_lost_answer = False
+        if returned:
+            _logger.warning(
+                "gave back %d tasks claimed by a statement whose answer was lost", returned
+            )
+
+    def _request(self) -> ClaimRequest | None:
+        if self._completer.is_full or not (self._may_have_more or self._has_caps):
+            return None
+        prefetch = self._config.prefetch_buffer
+        may_prefetch = prefetch is None and not self._has_caps
+        starts: list[int] = []
+        left = _MAX_ROWS
+        child_pids: list[int] = []
+        for lane in self._lanes:
+            room = min(lane.room(may_prefetch=may_prefetch), left)
+            if lane.kind == "process":
+                child_pids = lane.pids(room, self._identity.pid)
+                room = len(child_pids)
+            starts.append(room)
+            left -= room
+        claims = self._buffer.room(prefetch or 0, len(self._lanes))
+        limit = self._settings.max_claim_per_worker
+        if limit:
+            claims = [min(count, max(0, limit - len(self._buffer.tasks))) for count in claims]
+        if not any(starts) and not any(claims):
+            return None
+        now = monotonic()
+        is_full_look = now >= self._full_look_at
+        return ClaimRequest(
+            owner_id=self._identity.worker_id,
+            hostname=self._identity.hostname,
+            own_pid=self._identity.pid,
+            lease=claim_lease(self._config),
+            queues=[queue.name for queue in self._queues],
+            queue_caps=[queue.cap for queue in self._queues],
+            cluster_cap=self._config.cluster_wide_cap,
+            task_lanes=self._task_lanes,
+            lane_starts=starts,
+            lane_claims=claims,
+            child_pids=child_pids,
+            batch_limit=self._settings.max_claim_batch,
+            is_full_look=is_full_look,
+            counts_claims=not prefetch,
+            marks={} if is_full_look else self._marks,
+        )
+
+    def _learn(self, request: ClaimRequest, rows: Sequence[ClaimedTask], started_at: float) -> None:
+        now = monotonic()
+        for row in rows:
+            self._marks[row.queue_name, row.priority, row.lane] = Mark(row.enqueued_at, row.id)
+        if request.is_full_look:
+            self._full_look_at = now + _FULL_LOOK_SHARE * (now - started_at)
+            self._owes_full_look = False
+        asked = sum(request.lane_starts) + sum(request.lane_claims)
+        is_exhausted = len(rows) < min(asked, request.batch_limit or asked)
+        self._may_have_more = not is_exhausted
+        if is_exhausted and not request.is_full_look:
+            self._owes_full_look = True
+
+    def _is_idle(self) -> bool:
+        return not (
+            self._may_have_more
+            or self._owes_full_look
+            or self._dispatcher.running
+            or self._buffer.tasks
+        )
+
+    async def _sleep(self) -> None:
+        """Until a notification, a free slot, a due row or the fallback poll, whichever is first."""
+        if self._wake.is_set():
+            return
+        poll_s = self._config.resilience.notify_poll_interval_ms / 1000
+        poll_at = monotonic() + jittered(poll_s, low=0.6, high=1.8)
+        times = [poll_at]
+        if not self._may_have_more:
+            await self._check_due()
+        if self._due_at is not None:
+            times.append(self._due_at)
+        if self._owes_full_look:
+            times.append(self._full_look_at)
+        until = min(times)
+        try:
+            async with asyncio.timeout(max(0.0, until - monotonic())):
+                await self._wake.wait()
+        except TimeoutError:
+            self._may_have_more = True
+
+    async def _check_due(self) -> None:
+        now = monotonic()
+        if now - self._due_checked_at < _DUE_CHECK_S:
+            self._due_at = min(self._due_at or now + _DUE_CHECK_S, now + _DUE_CHECK_S)
+            return
+        self._due_checked_at = now
+        statement = next_due([queue.name for queue in self._queues])
+        rows = await self._link.persistently("looking ahead", lambda: self._link.run(statement))
+        seconds = rows[0].value
+        self._due_at = None if seconds is None else monotonic() + max(0.0, float(seconds))

@@ -1,0 +1,92 @@
+"""What this worker holds: hands started tasks to their executors and turns their ends into completions."""
+
+import logging
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from horsies.clock import monotonic
+from horsies.config import AppConfig
+from horsies.executors.base import Call, Delivered, NotBegun, Outcome
+from horsies.tasks.claims import ClaimedTask
+from horsies.tasks.options import parse_task_options
+from horsies.worker.completer import Completer
+from horsies.worker.lanes import Lane
+from horsies.worker.outcome import judge
+
+_logger = logging.getLogger("horsies.worker")
+_random = random.SystemRandom()
+
+
+@dataclass(slots=True)
+class Running:
+    """A task in an executor."""
+
+    task: ClaimedTask
+    lane: Lane
+    pid: int
+    started_at: float
+    beat_at: float
+
+
+class Dispatcher:
+    """Running tasks by id. `on_room` is called when a slot has become free."""
+
+    def __init__(
+        self,
+        config: AppConfig,
+        lanes: list[Lane],
+        completer: Completer,
+        own_pid: int,
+        on_room: Callable[[], None],
+    ) -> None:
+        self._config = config
+        self._lanes = lanes
+        self._completer = completer
+        self._own_pid = own_pid
+        self._on_room = on_room
+        self.running: dict[str, Running] = {}
+        self.unbegun: list[ClaimedTask] = []
+        self._warned: set[str] = set()
+
+    def start(self, task: ClaimedTask) -> None:
+        """Run a task whose RUNNING state is committed."""
+        lane = self._lanes[task.lane - 1]
+        now = monotonic()
+        pid = task.worker_pid or self._own_pid
+        self.running[task.id] = Running(task, lane, pid, now, now)
+        options = parse_task_options(task.task_options)
+        call = Call(
+            task.id,
+            task.task_name,
+            task.attempt,
+            task.args,
+            task.kwargs,
+            options.timeout_ms or self._config.task_timeout_ms,
+            options.soft_timeout_ms,
+        )
+        lane.submit(call, self._done, pid)
+
+    def _done(self, call: Call, outcome: Outcome) -> None:
+        held = self.running.pop(call.task_id)
+        held.lane.in_flight -= 1
+        if isinstance(outcome, Delivered):
+            held.lane.measure(outcome.duration_s)
+            self._warn_if_large(call, outcome)
+        completion = judge(held.task, outcome, random=_random)
+        if completion is not None:
+            self._completer.add(completion)
+        elif isinstance(outcome, NotBegun):
+            self.unbegun.append(held.task)
+        self._on_room()
+
+    def _warn_if_large(self, call: Call, outcome: Delivered) -> None:
+        limit = self._config.payload_warn_bytes
+        if limit and len(outcome.result) > limit and call.task_name not in self._warned:
+            self._warned.add(call.task_name)
+            _logger.warning(
+                "task %s returns results larger than payload_warn_bytes=%d; "
+                "consider storing them elsewhere and returning a reference",
+                call.task_name,
+                limit,
+            )

@@ -1,0 +1,73 @@
+"""Lanes: the execution kinds of an app as the claim statement sees them, each with its executor and its room.
+
+Lane 1 is the kind of every name this worker does not know; an app of one kind has one lane and no names to compare.
+"""
+
+from collections.abc import Mapping
+from typing import Literal, TypeAlias
+
+from horsies.executors.base import Call, Done, Executor
+from horsies.executors.processes import ProcessExecutor
+
+Kind: TypeAlias = Literal["process", "async", "blocking"]
+_ORDER: tuple[Kind, ...] = ("process", "async", "blocking")
+
+# Adaptive prefetch: a child holds about this much work, and never more calls than this.
+_HORIZON_S = 0.05
+_MAX_DEPTH = 64
+# How quickly the measured duration follows: about the last twenty tasks count.
+_WEIGHT = 0.05
+
+
+class Lane:
+    """One kind's executor, and how much it may take now."""
+
+    def __init__(self, kind: Kind, executor: Executor, slots: int) -> None:
+        self.kind = kind
+        self.slots = slots
+        self.executor = executor
+        self.in_flight = 0
+        self._mean_s: float | None = None
+
+    def room(self, *, may_prefetch: bool) -> int:
+        """How many more tasks may start now."""
+        if isinstance(self.executor, ProcessExecutor):
+            depth = self._depth() if may_prefetch else 1
+            self.executor.depth = depth
+            return max(0, self.slots * depth - self.in_flight)
+        return max(0, self.slots - self.in_flight)
+
+    def _depth(self) -> int:
+        if self._mean_s is None:
+            return 1
+        return max(1, min(_MAX_DEPTH, int(_HORIZON_S / max(self._mean_s, 1e-6))))
+
+    def measure(self, duration_s: float) -> None:
+        mean = self._mean_s
+        self._mean_s = duration_s if mean is None else mean + _WEIGHT * (duration_s - mean)
+
+    def pids(self, count: int, own_pid: int) -> list[int]:
+        """Where the next tasks will run: pids of children, or the worker itself."""
+        if isinstance(self.executor, ProcessExecutor):
+            return self.executor.plan(count)
+        return [own_pid] * count
+
+    def submit(self, call: Call, done: Done, pid: int | None) -> None:
+        self.in_flight += 1
+        if isinstance(self.executor, ProcessExecutor):
+            self.executor.submit(call, done, pid)
+        else:
+            self.executor.submit(call, done)
+
+
+def lane_names(kinds: Mapping[str, Kind]) -> tuple[list[Kind], dict[str, int]]:
+    """The kinds in lane order, and the lane of each name that is not of lane 1."""
+    present = [kind for kind in _ORDER if kind in set(kinds.values())]
+    if len(present) <= 1:
+        return present or ["async"], {}
+    if "process" not in present:
+        present.insert(0, "process")
+    numbers = {kind: number for number, kind in enumerate(present, start=1)}
+    return present, {
+        name: numbers[kind] for name, kind in sorted(kinds.items()) if numbers[kind] != 1
+    }

@@ -1,0 +1,105 @@
+"""Pure: how an attempt ended + its task's policy -> the completion that records it."""
+
+from random import Random
+from typing import Any, assert_never
+
+from horsies.codec.results import serialize_error_payload
+from horsies.executors.base import Crashed, Delivered, NotBegun, Outcome, Stopped, TimedOut
+from horsies.result import OperationalErrorCode, OutcomeCode, TaskError, TaskResult
+from horsies.tasks.claims import ClaimedTask, Completion
+from horsies.tasks.options import parse_task_options
+from horsies.tasks.retry import retry_delay_s
+
+
+def judge(task: ClaimedTask, outcome: Outcome, *, random: Random) -> Completion | None:
+    """The completion to write; `None` when user code never ran and the claim goes back instead."""
+    match outcome:
+        case Delivered():
+            return _judge_delivered(task, outcome, random)
+        case Crashed(message, reason, exit_code, signal, log, truncated):
+            error = TaskError(
+                error_code=OperationalErrorCode.WORKER_CRASHED,
+                message=message,
+                data={"exit_code": exit_code, "signal": signal},
+            )
+            return _lost(task, error, reason, (log, truncated), random)
+        case TimedOut(limit_ms, log, truncated):
+            text = f"The task timed out: it ran longer than its limit of {limit_ms} ms"
+            error = TaskError(
+                error_code=OutcomeCode.TASK_TIMEOUT, message=text, data={"timeout_ms": limit_ms}
+            )
+            return _lost(task, error, text, (log, truncated), random)
+        case Stopped(log, truncated):
+            text = "Worker process crashed: the worker was told to stop at once"
+            error = TaskError(
+                error_code=OperationalErrorCode.WORKER_CRASHED,
+                message=text,
+                data={"exit_code": None, "signal": None},
+            )
+            return _lost(task, error, text, (log, truncated), random)
+        case NotBegun():
+            return None
+        case never:
+            assert_never(never)
+
+
+def unstorable(task: ClaimedTask, reason: str) -> Completion:
+    """What is recorded instead of an outcome that PostgreSQL refuses."""
+    error = TaskError(
+        error_code=OperationalErrorCode.WORKER_SERIALIZATION_ERROR,
+        message=f"the outcome cannot be stored: {reason}",
+        data={"task_name": task.task_name},
+    )
+    return _failed(task, error)
+
+
+def _judge_delivered(task: ClaimedTask, delivered: Delivered, random: Random) -> Completion:
+    if delivered.is_ok:
+        return Completion(
+            task,
+            delivered.result,
+            log=delivered.log,
+            log_truncated=delivered.log_truncated,
+        )
+    return Completion(
+        task,
+        delivered.result,
+        "FAILED",
+        delivered.error_code,
+        delivered.error_message,
+        retry_delay_s=_delay(task, delivered.error_code, random),
+        log=delivered.log,
+        log_truncated=delivered.log_truncated,
+    )
+
+
+def _lost(
+    task: ClaimedTask,
+    error: TaskError,
+    reason: str,
+    log: tuple[str | None, bool],
+    random: Random,
+) -> Completion:
+    code: Any = error.error_code
+    return Completion(
+        task,
+        serialize_error_payload(TaskResult(err=error)),
+        "WORKER_FAILURE",
+        code.value,
+        error.message,
+        reason,
+        _delay(task, code.value, random),
+        log[0],
+        log[1],
+    )
+
+
+def _failed(task: ClaimedTask, error: TaskError) -> Completion:
+    code: Any = error.error_code
+    text = serialize_error_payload(TaskResult(err=error))
+    return Completion(task, text, "FAILED", code.value, error.message)
+
+
+def _delay(task: ClaimedTask, code: str | None, random: Random) -> float | None:
+    policy = parse_task_options(task.task_options).retry_policy
+    return retry_delay_s(policy, code, task.attempt, random=random)

@@ -1,0 +1,50 @@
+"""What a worker is told: the command line's options joined with the app's configuration."""
+
+import os
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from horsies.config import AppConfig, QueueMode
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerConfig:
+    """Settings of one worker process; 0 means automatic, never or off, as `horsies worker --help` says."""
+
+    processes: int = field(default_factory=lambda: os.cpu_count() or 1)
+    concurrency: int = 100
+    threads: int = 0
+    queues: tuple[str, ...] = ()
+    max_claim_batch: int = 0
+    max_claim_per_worker: int = 0
+    max_tasks_per_child: int = 0
+    max_memory_per_child_mb: int = 0
+    app_locator: str | None = None
+    is_burst: bool = False
+
+    @property
+    def thread_count(self) -> int:
+        return self.threads or self.processes
+
+
+@dataclass(frozen=True, slots=True)
+class ServedQueue:
+    name: str
+    priority: int
+    cap: int | None
+
+
+def served_queues(config: AppConfig, chosen: tuple[str, ...]) -> list[ServedQueue]:
+    """The queues this worker serves, best priority first."""
+    if config.queue_mode is QueueMode.DEFAULT:
+        return [ServedQueue("default", 100, None)]
+    queues = [
+        ServedQueue(queue.name, queue.priority, queue.max_concurrency)
+        for queue in config.custom_queues or ()
+        if not chosen or queue.name in chosen
+    ]
+    return sorted(queues, key=lambda queue: queue.priority)
+
+
+def claim_lease(config: AppConfig) -> timedelta:
+    return timedelta(milliseconds=config.effective_claim_lease_ms)

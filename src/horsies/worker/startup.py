@@ -1,0 +1,91 @@
+"""From settings to a running worker: schema, task modules, banner, signals; and its exit code."""
+
+import asyncio
+import logging
+import signal
+import sys
+from collections.abc import Sequence
+
+from horsies.app import Horsies
+from horsies.broker.session import FAILURES
+from horsies.config import AppConfig
+from horsies.config.database import mask_url
+from horsies.database.statement import is_passing
+from horsies.executors.base import ExecutorStartError
+from horsies.worker.link import DatabaseLostError, Link
+from horsies.worker.settings import WorkerConfig
+from horsies.worker.worker import Worker
+
+_logger = logging.getLogger("horsies.worker")
+
+
+async def serve(app: Horsies, settings: WorkerConfig, signals: Sequence[signal.Signals]) -> int:
+    """Run a worker until one of the signals; 0 after a clean stop, 1 after an error."""
+    try:
+        await _ensure_schema(app)
+        app.import_task_modules()
+        worker = Worker(app, settings)
+    except DatabaseLostError as error:
+        return _failed(error)
+    except FAILURES as error:
+        return _failed(error)
+    loop = asyncio.get_running_loop()
+    for number in signals:
+        loop.add_signal_handler(number, worker.stop)
+    _print_banner(app, worker)
+    _logger.info("Concurrency config: %s", _concurrency(app.config, settings))
+    failure: BaseException | None = None
+    try:
+        await worker.run()
+    except* (DatabaseLostError, ExecutorStartError) as group:
+        failure = group.exceptions[0]
+    finally:
+        for number in signals:
+            loop.remove_signal_handler(number)
+        await app.get_broker().close_async()
+    if failure is not None:
+        return _failed(failure)
+    _logger.info("worker stopped")
+    return 0
+
+
+async def _ensure_schema(app: Horsies) -> None:
+    session = app.get_broker().session
+    resilience = app.config.resilience
+    # The address may start the embedded server: not on the event loop.
+    address = await asyncio.to_thread(lambda: session.address)
+    link = Link(address, "horsies start", resilience)
+    await link.persistently("preparing the database", session.ensure_schema_async)
+
+
+def _failed(error: BaseException) -> int:
+    if is_passing(error):
+        _logger.critical("the worker gives up: %s", error)
+    else:
+        _logger.critical("the worker cannot go on: %s: %s", type(error).__name__, error)
+    return 1
+
+
+def _concurrency(config: AppConfig, settings: WorkerConfig) -> str:
+    cap = "unlimited" if config.cluster_wide_cap is None else config.cluster_wide_cap
+    return (
+        f"processes={settings.processes}, cluster_wide_cap={cap}, "
+        f"max_claim_per_worker={settings.max_claim_per_worker or 'auto'}, "
+        f"max_claim_batch={settings.max_claim_batch or 'auto'}, "
+        f"concurrency={settings.concurrency}, threads={settings.thread_count}"
+    )
+
+
+def _print_banner(app: Horsies, worker: Worker) -> None:
+    from horsies.version import __version__
+
+    queues = ", ".join(queue.name for queue in worker.queues)
+    names = app.list_tasks()
+    shown = ", ".join(names[:10]) + (f" and {len(names) - 10} more" if len(names) > 10 else "")
+    lines = [
+        f"horsies {__version__} · {app.role} · pid {worker.identity.pid} on {worker.identity.hostname}",
+        f"  database  {mask_url(app.get_broker().session.address.url)}",
+        f"  queues    {queues}",
+        f"  tasks     {shown or 'none'}",
+    ]
+    print("\n".join(lines), file=sys.stderr, flush=True)  # noqa: T201 - the banner is for people

@@ -1,0 +1,247 @@
+"""Joins the parts of a worker; the nesting of its task groups shows their lifetimes."""
+
+import asyncio
+import json
+import logging
+import os
+import socket
+import sys
+import uuid
+from collections.abc import Sequence
+
+import psycopg
+from psycopg import Connection
+
+from horsies.app import Horsies
+from horsies.broker.health import PING_CHANNEL, PONG_CHANNEL
+from horsies.codec.results import UNTYPED, read_result
+from horsies.database.listener import Listener
+from horsies.database.statement import run_blocking
+from horsies.database.workers import Sender, hold_worker_lock, notify
+from horsies.executors.base import CaptureSettings, Executor
+from horsies.executors.in_loop import InLoopExecutor
+from horsies.executors.processes import ProcessExecutor
+from horsies.executors.threads import ThreadExecutor
+from horsies.maintenance.reaper import Reaper
+from horsies.worker.buffer import Buffer
+from horsies.worker.child_main import AppDefinitions
+from horsies.worker.claimer import Claimer, Identity
+from horsies.worker.completer import Completer, Recorded
+from horsies.worker.dispatcher import Dispatcher
+from horsies.worker.heartbeat import Heartbeat
+from horsies.worker.lanes import Kind, Lane, lane_names
+from horsies.worker.link import Link
+from horsies.worker.retries import RetryBell
+from horsies.worker.settings import WorkerConfig, served_queues
+from horsies.worker.snapshots import Snapshots
+
+_logger = logging.getLogger("horsies.worker")
+
+
+class Worker:
+    """One worker process. Three connections carry statements, one carries notifications and the liveness lock."""
+
+    def __init__(self, app: Horsies, settings: WorkerConfig) -> None:
+        self._app = app
+        self._settings = settings
+        self.identity = Identity(str(uuid.uuid4()), socket.gethostname(), os.getpid())
+        self.queues = served_queues(app.config, settings.queues)
+        self.stopping = asyncio.Event()
+        self.stopping_now = asyncio.Event()
+        self.ready = asyncio.Event()
+        session = app.get_broker().session
+        resilience = app.config.resilience
+        self._claim_link = Link(session.address, "horsies claim", resilience)
+        self._finish_link = Link(session.address, "horsies finish", resilience)
+        self._service_link = Link(session.address, "horsies service", resilience)
+        self._session_address = session.session_address
+        self._completer = Completer(self._finish_link, self.identity.worker_id, self._on_recorded)
+        self._lanes, self._task_lanes = self._make_lanes()
+        self._dispatcher = Dispatcher(
+            app.config, self._lanes, self._completer, self.identity.pid, self._on_room
+        )
+        owner = (self.identity.worker_id, self.identity.hostname, self.identity.pid)
+        self._buffer = Buffer(self._claim_link, owner, self._lanes, self._dispatcher)
+        self._claimer = Claimer(
+            app.config, settings, self.identity, self.queues, self._lanes, self._task_lanes,
+            (self._claim_link, self._dispatcher, self._completer, self._buffer),
+        )  # fmt: skip
+        self._bell = RetryBell(self._service_link)
+
+    def _make_lanes(self) -> tuple[list[Lane], dict[str, int]]:
+        kinds: dict[str, Kind] = {
+            name: task.definition.execution for name, task in self._app.tasks.items()
+        }
+        present, task_lanes = lane_names(kinds)
+        config, settings = self._app.config, self._settings
+        capture = CaptureSettings(config.capture_task_output, config.task_log_max_bytes)
+        definitions = AppDefinitions(self._app)
+        lanes: list[Lane] = []
+        for kind in present:
+            executor: Executor
+            slots = settings.concurrency
+            if kind == "process" and kind in kinds.values():
+                slots = settings.processes
+                executor = ProcessExecutor(
+                    slots,
+                    bootstrap=[
+                        sys.executable, "-m", "horsies.worker.child_main",
+                        settings.app_locator or "",
+                    ],
+                    max_tasks_per_child=settings.max_tasks_per_child,
+                    max_memory_per_child_mb=settings.max_memory_per_child_mb,
+                    capture=capture,
+                )  # fmt: skip
+            elif kind == "blocking":
+                slots = settings.thread_count
+                executor = ThreadExecutor(definitions, slots, capture=capture)
+            else:
+                # Also lane 1 of an app without process tasks: unknown names only get their error here.
+                executor = InLoopExecutor(definitions, slots, capture=capture)
+            lanes.append(Lane(kind, executor, slots))
+        return lanes, task_lanes
+
+    async def run(self) -> None:
+        """Work until told to stop, then hand back what is unstarted and finish what runs."""
+        for lane in self._lanes:
+            await lane.executor.start()
+        listener = self._start_listener()
+        sender = Sender(self.identity.worker_id, self.identity.hostname, self.identity.pid)
+        heartbeat = Heartbeat(
+            self._app.config, sender, self._service_link,
+            (self._dispatcher, self._buffer, self._completer),
+        )  # fmt: skip
+        snapshots = Snapshots(
+            self._app.config, self._settings, self.identity, self.queues,
+            (self._service_link, self._dispatcher, self._buffer),
+        )  # fmt: skip
+        reaper = Reaper(self._service_link, self._app.config.recovery)
+        try:
+            async with asyncio.TaskGroup() as lasting:  # ends last: heartbeats outlive the drain
+                services = [
+                    lasting.create_task(self._completer.run(), name="completer"),
+                    lasting.create_task(heartbeat.run(), name="heartbeat"),
+                    lasting.create_task(snapshots.run(), name="snapshots"),
+                    lasting.create_task(reaper.run(), name="reaper"),
+                    lasting.create_task(self._bell.run(), name="retries"),
+                ]
+                self.ready.set()
+                try:
+                    await self._claimer.run(self.stopping, self._on_idle)
+                    await self._drain()
+                finally:
+                    # Also when a bug ends the claimer: what is known is written before the worker goes.
+                    await self._completer.flush()
+                for service in services:
+                    service.cancel()
+        finally:
+            if listener is not None:
+                await asyncio.to_thread(listener.close)
+            for lane in self._lanes:
+                await lane.executor.close(kill=True)
+            for link in (self._claim_link, self._finish_link, self._service_link):
+                await link.close()
+
+    def stop(self) -> None:
+        """First call: finish what runs. Second call: end it now."""
+        if self.stopping.is_set():
+            self.stopping_now.set()
+        self.stopping.set()
+        self._claimer.look()
+
+    async def _drain(self) -> None:
+        returned = await self._buffer.give_back()
+        running = self._dispatcher.running
+        if returned or running:
+            _logger.info(
+                "stopping: %d claims handed back, %d tasks to finish", returned, len(running)
+            )
+        while running and not self.stopping_now.is_set():
+            self._room = asyncio.Event()
+            waits = [self._room.wait(), self.stopping_now.wait()]
+            await _first(waits)
+        if running:
+            _logger.warning("stopping now: %d running tasks are ended", len(running))
+            for lane in self._lanes:
+                await lane.executor.close(kill=True)
+
+    _room: asyncio.Event | None = None
+
+    def _on_room(self) -> None:
+        self._claimer.room()
+        if self._room is not None:
+            self._room.set()
+
+    def _on_idle(self) -> None:
+        if self._settings.is_burst:
+            self.stop()
+
+    def _on_recorded(self, recorded: Sequence[Recorded]) -> None:
+        for one in recorded:
+            task = one.completion.task
+            if one.outcome == "retried" and one.retry_after_s is not None:
+                self._bell.add(task.id, task.queue_name, one.retry_after_s)
+            elif one.outcome == "failed":
+                self._call_failure_hooks(one)
+            elif one.outcome == "claim_lost":
+                _logger.warning("task %s: its claim was lost, the result is dropped", task.id)
+        self._claimer.room()
+
+    def _call_failure_hooks(self, recorded: Recorded) -> None:
+        if not self._app.failure_hooks:
+            return
+        task = recorded.completion.task
+        error = read_result(recorded.completion.result, UNTYPED).err_value
+        for hook in self._app.failure_hooks:
+            try:
+                hook(task_id=task.id, task_name=task.task_name, attempt=task.attempt, error=error)
+            except Exception:  # user code
+                _logger.exception("a failure hook raised; the failure of task %s stands", task.id)
+
+    def _start_listener(self) -> Listener | None:
+        address = self._session_address
+        if address is None:
+            _logger.info("no direct database URL behind the pooler: polling only")
+            return None
+        loop = asyncio.get_running_loop()
+
+        def hold_lock(connection: Connection[object]) -> None:
+            run_blocking(connection, hold_worker_lock(self.identity.worker_id))
+
+        def wake(_payload: str) -> None:
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(self._claimer.look)
+
+        def answer(ping_id: str) -> None:
+            if ping_id and not loop.is_closed():
+                asyncio.run_coroutine_threadsafe(self._answer_ping(ping_id), loop)
+
+        listener = Listener(lambda: address.connect("horsies listener"), on_connect=hold_lock)
+        for queue in self.queues:
+            channel = f"task_queue_{queue.name}"
+            listener.subscribe(channel if len(channel.encode()) <= 63 else "task_new", wake)
+        listener.subscribe(PING_CHANNEL, answer)
+        return listener
+
+    async def _answer_ping(self, ping_id: str) -> None:
+        pong = {
+            "ping_id": ping_id,
+            "worker_id": self.identity.worker_id,
+            "hostname": self.identity.hostname,
+            "pid": self.identity.pid,
+            "queues": [queue.name for queue in self.queues],
+            "tasks_running": len(self._dispatcher.running),
+        }
+        try:
+            await self._service_link.run(notify([(PONG_CHANNEL, json.dumps(pong))]))
+        except psycopg.Error as error:
+            _logger.warning("could not answer a ping: %s", error)
+
+
+async def _first(waits: Sequence[object]) -> None:
+    tasks = [asyncio.ensure_future(wait) for wait in waits]  # type: ignore[call-overload]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
