@@ -5,13 +5,21 @@ import importlib
 import pytest
 
 PATHS = {
+    "horsies.core.app": "horsies Horsies",
+    "horsies.core.brokers.postgres": "horsies PostgresBroker",
+    "horsies.core.brokers.result_types": """horsies BrokerErrorCode BrokerOperationError
+        BrokerResult""",
+    "horsies.core.models.task_send_types": """horsies TaskSendErrorCode TaskSendPayload
+        TaskSendError TaskSendResult""",
+    "horsies.core.task_decorator": "horsies TaskFunction TaskHandle TaskSendOptions",
     "horsies.core.models.app": "horsies.config AppConfig",
     "horsies.core.models.broker": "horsies.config PostgresConfig",
     "horsies.core.models.queues": "horsies.config QueueMode CustomQueueConfig",
     "horsies.core.models.recovery": "horsies.config RecoveryConfig",
     "horsies.core.models.resilience": "horsies.config WorkerResilienceConfig",
-    "horsies.core.models.tasks": """horsies.result TaskResult TaskError BUILTIN_CODE_REGISTRY
-        BuiltInTaskCode OperationalErrorCode ContractCode RetrievalCode OutcomeCode""",
+    "horsies.core.models.tasks": """horsies TaskResult TaskError BUILTIN_CODE_REGISTRY
+        BuiltInTaskCode OperationalErrorCode ContractCode RetrievalCode OutcomeCode RetryPolicy
+        TaskInfo TaskAttemptInfo""",
     "horsies.core.types.result": "horsies.result Result Ok Err UnwrapError is_ok is_err",
     "horsies.core.types.status": """horsies.states TaskStatus TaskAttemptOutcome
         TASK_TERMINAL_STATES""",

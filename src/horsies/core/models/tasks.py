@@ -1,5 +1,9 @@
-"""Re-exports: results, errors, codes and the retry policy."""
+"""Re-exports: results, errors, codes, the retry policy and task information."""
 
+from horsies.broker.types import (
+    TaskAttemptInfo,
+    TaskInfo,
+)
 from horsies.result import (
     BUILTIN_CODE_REGISTRY,
     BuiltInTaskCode,
@@ -30,7 +34,9 @@ __all__ = [
     "Result",
     "RetrievalCode",
     "RetryPolicy",
+    "TaskAttemptInfo",
     "TaskError",
+    "TaskInfo",
     "TaskResult",
     "is_err",
     "is_ok",

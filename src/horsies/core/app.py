@@ -1,0 +1,9 @@
+"""Re-export: Horsies."""
+
+from horsies.app import (
+    Horsies,
+)
+
+__all__ = [
+    "Horsies",
+]

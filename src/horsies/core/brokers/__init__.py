@@ -1,0 +1,1 @@
+"""Re-exports: the broker and its results."""

@@ -1,0 +1,9 @@
+"""Re-export: PostgresBroker."""
+
+from horsies.broker.postgres import (
+    PostgresBroker,
+)
+
+__all__ = [
+    "PostgresBroker",
+]
