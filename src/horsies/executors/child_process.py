@@ -13,7 +13,7 @@ from horsies.executors.base import Call, Crashed, Done
 from horsies.executors.child import ChildSettings
 from horsies.executors.frames import FrameReader, pack
 from horsies.executors.output import Captured, OutputFile, anonymous_file
-from horsies.executors.page import PAGE_BYTES, SharedPage
+from horsies.executors.page import MAX_QUEUED, PAGE_BYTES, SharedPage
 
 
 class Run:
@@ -63,7 +63,11 @@ class ChildProcess:
         self.number = number
         self.name = f"horsies-child-{number}"
         self.pid: int | None = None
-        self.queue: deque[Run] = deque()
+        self.load = 0
+        self.is_slow = False
+        # None stands for a call that was withdrawn: the child still has to come to it and skip it.
+        self._queue: deque[Run | None] = deque()
+        self._sequence = 0
         self.is_leaving = False
         self.is_retiring = False
         self.is_orphan = False
@@ -104,14 +108,26 @@ class ChildProcess:
         self._other_end.close()
         os.close(self._page_file)
 
-    def hand(self, run: Run, sequence: int) -> None:
+    @property
+    def first(self) -> Run | None:
+        """The call it is at; none also while it is at a withdrawn one."""
+        return self._queue[0] if self._queue else None
+
+    @property
+    def has_room(self) -> bool:
+        return len(self._queue) < MAX_QUEUED
+
+    def hand(self, run: Run) -> None:
+        """Queue a call; it runs after those handed earlier."""
+        self._sequence += 1
+        self.load += 1
         run.child = self
-        run.sequence = sequence
-        self.queue.append(run)
+        run.sequence = self._sequence
+        self._queue.append(run)
         call = run.call
         self.send(
             pack(
-                sequence,
+                run.sequence,
                 call.task_id,
                 call.task_name,
                 call.attempt,
@@ -121,6 +137,31 @@ class ChildProcess:
                 call.soft_timeout_ms,
             )
         )
+
+    def take_answered(self) -> Run | None:
+        """The call an answer has come for."""
+        run = self._queue.popleft()
+        self.load -= run is not None
+        return run
+
+    def take_all(self) -> list[Run]:
+        runs = [run for run in self._queue if run is not None]
+        self._queue.clear()
+        self.load = 0
+        return runs
+
+    def withdraw(self, run: Run) -> bool:
+        """Take a call back unless it has begun."""
+        if not self.page.withdraw(run.sequence):
+            return False
+        self._queue[self._queue.index(run)] = None
+        self.load -= 1
+        run.child = None
+        return True
+
+    def withdraw_queued(self) -> list[Run]:
+        """Take back whatever it has not begun."""
+        return [run for run in tuple(self._queue) if run is not None and self.withdraw(run)]
 
     def send(self, frame: bytes) -> None:
         self._outgoing += frame

@@ -1,11 +1,13 @@
 """A page of memory shared by the worker and one child: what must be known even after a kill -9."""
 
 import mmap
+import threading
 
 PAGE_BYTES = mmap.PAGESIZE
 
 _BEGUN_SEQUENCE, _STOP_SEQUENCE, _BEGUN_AT, _BEAT_AT, _SKIPS = range(5)
-_SKIP_COUNT = 256
+# One word per call a child may hold: a page has room for these and the four above.
+MAX_QUEUED = 256
 
 
 class SharedPage:
@@ -16,6 +18,7 @@ class SharedPage:
         self._view = memoryview(self._map)
         self._words = self._view.cast("Q")
         self._times = self._view.cast("d")
+        self._lock = threading.Lock()
 
     def close(self) -> None:
         for view in (self._words, self._times, self._view):
@@ -45,13 +48,25 @@ class SharedPage:
     def stop_sequence(self, sequence: int) -> None:
         self._words[_STOP_SEQUENCE] = sequence
 
-    def skip(self, sequence: int) -> None:
-        """Ask the child not to begin a queued call; may come too late."""
-        self._words[_SKIPS + sequence % _SKIP_COUNT] = sequence
+    def withdraw(self, sequence: int) -> bool:
+        """Take a queued call back; True when the child is certain not to begin it.
+
+        The child says that it begins and then looks here, we write here and then look whether it
+        has begun: whoever comes second sees the other.
+        """
+        self._words[_SKIPS + sequence % MAX_QUEUED] = sequence
+        self._order_memory()
+        return self.begun_sequence < sequence
 
     def is_to_skip(self, sequence: int) -> bool:
-        skipped = self._words[_SKIPS + sequence % _SKIP_COUNT] == sequence
+        self._order_memory()
+        skipped = self._words[_SKIPS + sequence % MAX_QUEUED] == sequence
         return skipped or self.stop_sequence == sequence
+
+    def _order_memory(self) -> None:
+        """A processor may move a read before an earlier write, but not past a lock."""
+        with self._lock:
+            pass
 
     @property
     def beat_at(self) -> float:

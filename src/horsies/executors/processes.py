@@ -4,6 +4,7 @@ A child's end, however it comes, is the end of at most one call: the one whose u
 """
 
 import asyncio
+import contextlib
 import signal
 from collections import deque
 from collections.abc import Sequence
@@ -22,10 +23,13 @@ from horsies.executors.base import (
 )
 from horsies.executors.child import ChildSettings
 from horsies.executors.child_process import ChildProcess, Run, crash
+from horsies.executors.page import MAX_QUEUED
 from horsies.executors.pool import ChildPool
 
 # A child that has not beaten for this long is frozen: six beats missed.
 _SILENCE_SECONDS = 3.0
+# A child at a call longer than this is given no others; twice the worker's prefetch horizon.
+_SLOW_SECONDS = 0.1
 # A call whose child died this often just before beginning it is taken for the cause.
 _MAX_HAND_OVERS = 3
 
@@ -59,11 +63,11 @@ class ProcessExecutor:
         self._pool.on_ready = self._dispatch
         self._pool.on_answer = self._on_answer
         self._pool.on_gone = self._on_gone
-        self._sequence = 0
         self._waiting: deque[Run] = deque()
         self._runs: dict[str, Run] = {}
         self._in_flight_count = 0
         self._is_closing = False
+        self._look_out: asyncio.TimerHandle | None = None
         self._idle = asyncio.Event()
 
     @property
@@ -90,7 +94,7 @@ class ProcessExecutor:
 
     def plan(self, count: int) -> list[int]:
         """Pids for the next `count` calls, least loaded first; empty when no child is ready."""
-        loads = {child.pid: len(child.queue) for child in self._pool.ready() if child.pid}
+        loads = {c.pid: c.load + c.is_slow * MAX_QUEUED for c in self._pool.ready() if c.pid}
         chosen: list[int] = []
         while loads and len(chosen) < count:
             pid = min(loads, key=loads.__getitem__)
@@ -104,11 +108,11 @@ class ProcessExecutor:
         self._runs[call.task_id] = run
         self._in_flight_count += 1
         child = None if pid is None else self._pool.find(pid)
-        if child is None:
+        if child is not None and child.has_room:
+            self._hand(run, child)
+        else:
             self._waiting.append(run)
             self._dispatch()
-        else:
-            self._hand(run, child)
 
     def stop(self, task_id: str) -> bool:
         run = self._runs.get(task_id)
@@ -117,12 +121,12 @@ class ProcessExecutor:
         if run.child is None:
             self._waiting.remove(run)
             self._report(run, NotBegun())
+        elif run.child.withdraw(run):
+            self._report(run, NotBegun())
         elif not run.is_stopped and not run.is_timed_out:
             run.is_stopped = True
-            if run.child.queue[0] is run:
+            if run.child.first is run:
                 self._terminate(run, run.child)
-            else:
-                run.child.page.skip(run.sequence)
         return True
 
     def is_alive(self, task_id: str) -> bool:
@@ -150,29 +154,50 @@ class ProcessExecutor:
         """Wait for what runs, or kill it; then end the children and the fork server."""
         self._is_closing = True
         self._pool.stop_replacing()
+        for child in self._pool.children.values():
+            self._waiting.extend(child.withdraw_queued())
         while self._waiting:
             self._report(self._waiting.popleft(), NotBegun())
         if kill:
             for run in self._runs.values():
                 run.is_stopped = True
             self._pool.kill_all()
-        while self._in_flight_count:
-            self._idle.clear()
-            await self._idle.wait()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self._grace_seconds if kill else None):
+                while self._in_flight_count:
+                    self._idle.clear()
+                    await self._idle.wait()
         await self._pool.close(within=self._grace_seconds)
 
     def _dispatch(self) -> None:
         while self._waiting:
-            child = min(self._pool.ready(), key=lambda c: len(c.queue), default=None)
-            if child is None or len(child.queue) >= self.depth:
+            children = (child for child in self._pool.ready() if not child.is_slow)
+            child = min(children, key=lambda c: c.load, default=None)
+            if child is None or child.load >= self.depth or not child.has_room:
                 return
             self._hand(self._waiting.popleft(), child)
 
     def _hand(self, run: Run, child: ChildProcess) -> None:
-        self._sequence += 1
-        child.hand(run, self._sequence)
-        if len(child.queue) == 1:
+        child.hand(run)
+        if child.first is run:
             self._watch(run, child)
+        elif self._look_out is None:
+            self._look_out = self._loop.call_later(_SLOW_SECONDS, self._relieve_slow_children)
+
+    def _relieve_slow_children(self) -> None:
+        """Take calls back from behind a long one: another child may begin them sooner."""
+        self._look_out = None
+        has_queues = False
+        for child in self._pool.children.values():
+            run = child.first
+            is_long = run is not None and run.has_begun()
+            if is_long and monotonic() - child.page.begun_at > _SLOW_SECONDS:
+                child.is_slow = True
+                self._waiting.extendleft(reversed(child.withdraw_queued()))
+            has_queues = has_queues or child.load > 1
+        self._dispatch()
+        if has_queues and self._look_out is None:
+            self._look_out = self._loop.call_later(_SLOW_SECONDS, self._relieve_slow_children)
 
     def _watch(self, run: Run, child: ChildProcess) -> None:
         """The call is first in its child's queue: from now on its limit counts."""
@@ -200,20 +225,22 @@ class ProcessExecutor:
 
     def _kill(self, run: Run, child: ChildProcess) -> None:
         child.read()  # an answer that has just come in saves the child
-        if child.queue and child.queue[0] is run:
+        if child.first is run:
             self._pool.signal(child, signal.SIGKILL)
 
     def _on_answer(self, child: ChildProcess, delivered: Delivered | None) -> None:
-        run = child.queue.popleft()
-        if not child.is_retiring:
-            child.is_leaving = False  # asked to stop, it had just ended by itself
-            if child.queue:
-                self._watch(child.queue[0], child)
+        run = child.take_answered()
+        child.is_slow = False
+        if child.is_retiring:
+            self._hand_over(child.take_all())
         else:
-            self._hand_over(child)
+            child.is_leaving = child.is_orphan  # asked to stop, it had just ended by itself
+            if child.first is not None:
+                self._watch(child.first, child)
+        if run is not None and delivered is None:  # skipped though we thought it had begun
+            self._hand_over([run])
         self._dispatch()
-        if delivered is None:
-            self._report(run, NotBegun())
+        if run is None or delivered is None:
             return
         log, is_truncated = delivered.log, delivered.log_truncated
         if run.is_timed_out:
@@ -224,8 +251,9 @@ class ProcessExecutor:
             self._report(run, delivered)
 
     def _on_gone(self, child: ChildProcess, status: int | None) -> None:
-        if child.queue and child.queue[0].has_begun():
-            run = child.queue.popleft()
+        left = child.take_all()
+        if left and left[0].has_begun():
+            run = left.pop(0)
             crashed = crash(child, status)
             log, is_truncated = crashed.log, crashed.log_truncated
             if run.is_timed_out:
@@ -234,20 +262,18 @@ class ProcessExecutor:
                 self._report(run, Stopped(log, is_truncated))
             else:
                 self._report(run, crashed)
-        elif child.queue:
-            child.queue[0].hand_over_count += 1
-            if child.queue[0].hand_over_count > _MAX_HAND_OVERS:
-                self._report(child.queue.popleft(), crash(child, status))
-        self._hand_over(child)
+        elif left:
+            left[0].hand_over_count += 1
+            if left[0].hand_over_count > _MAX_HAND_OVERS:
+                self._report(left.pop(0), crash(child, status))
+        self._hand_over(left)
         self._dispatch()
 
-    def _hand_over(self, child: ChildProcess) -> None:
+    def _hand_over(self, runs: list[Run]) -> None:
         """Give the calls a leaving child will not begin to the others, in their order."""
-        left, child.queue = child.queue, deque()
-        for run in left:
+        for run in reversed(runs):
             run.cancel_timer()
             run.child = None
-        for run in reversed(left):
             if run.is_stopped or self._is_closing:
                 self._report(run, NotBegun())
             else:

@@ -117,7 +117,7 @@ class ThreadExecutor:
         for task_id in tuple(self._runs) if kill else ():
             self.stop(task_id)
         try:
-            async with asyncio.timeout(2 * self._grace_seconds if kill else None):
+            async with asyncio.timeout(self._grace_seconds + 0.1 if kill else None):
                 await self._idle.wait()
         except TimeoutError:
             pass  # daemon threads: they end with the process

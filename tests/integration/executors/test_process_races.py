@@ -72,3 +72,45 @@ async def test_the_end_of_one_call_never_strikes_its_neighbour(
     assert {type(ends[one.task_id]) for one in limited} <= {Delivered, TimedOut}
     assert {type(ends[one.task_id]) for one in stopped} <= {Delivered, Stopped, NotBegun}
     assert all(_runs(tmp_path / f"plain-{number}") == 1 for number in range(120))
+
+
+@pytest.mark.faults
+async def test_calls_taken_back_as_they_begin_run_exactly_once(
+    start_processes: StartProcesses, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With every child taken for slow after a millisecond, queued calls are moved all the time."""
+    monkeypatch.setattr("horsies.executors.processes._SLOW_SECONDS", 0.001)
+    caller, executor = await start_processes(2)
+    executor.depth = 8
+    dice = random.Random(13)
+    calls = [
+        call("note_slowly", str(tmp_path / f"n-{n}"), dice.choice([0, 1, 2])) for n in range(600)
+    ]
+
+    futures = [caller.submit(one) for one in calls]
+    ends = [await future for future in futures]
+
+    assert {type(end) for end in ends} == {Delivered}
+    assert [_runs(tmp_path / f"n-{number}") for number in range(600)] == [1] * 600
+
+
+@pytest.mark.faults
+async def test_a_call_stopped_as_it_begins_has_either_run_or_not_begun(
+    start_processes: StartProcesses, tmp_path: Path
+) -> None:
+    caller, executor = await start_processes(2)
+    executor.depth = 8
+    calls = [call("note", str(tmp_path / f"n-{number}")) for number in range(300)]
+
+    futures = []
+    for number, one in enumerate(calls):
+        futures.append(caller.submit(one))
+        if number % 3 == 0:
+            await futures[max(0, number - 4)]
+        executor.stop(calls[max(0, number - 2)].task_id)
+    ends = [await future for future in futures]
+
+    assert {type(end) for end in ends} <= {Delivered, NotBegun, Stopped}
+    for number, end in enumerate(ends):
+        runs = _runs(tmp_path / f"n-{number}")
+        assert {Delivered: runs == 1, NotBegun: runs == 0, Stopped: runs <= 1}[type(end)]

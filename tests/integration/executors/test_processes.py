@@ -96,6 +96,23 @@ async def test_two_thousand_calls_over_two_children_are_each_answered_once(
     assert executor.free_slots == 2
 
 
+async def test_calls_behind_a_long_one_are_taken_back_and_run_elsewhere(
+    start_processes: StartProcesses, tmp_path: Path
+) -> None:
+    caller, executor = await start_processes(2)
+    busy, other = executor.plan(2)
+    begun, release = tmp_path / "begun", tmp_path / "release"
+    long = caller.submit(call("hold", str(begun), str(release)), pid=busy)
+
+    queued = [caller.submit(call("pid"), pid=busy) for _ in range(5)]
+
+    assert [value_of(await future) for future in queued] == [other] * 5
+    assert not long.done()
+    release.touch()
+    assert value_of(await long) == "released"
+    assert await caller.value("add", 1, 1) == 2
+
+
 async def test_fifty_megabytes_pass_both_ways_at_once_in_all_children(
     start_processes: StartProcesses,
 ) -> None:
