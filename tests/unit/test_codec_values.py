@@ -4,11 +4,12 @@ import datetime as dt
 import json
 import sys
 import uuid
+from collections.abc import Iterable
 from decimal import Decimal
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import pytest
-from pydantic import AfterValidator, BaseModel
+from pydantic import AfterValidator, BaseModel, Field
 
 from horsies.codec.serde import (
     SerializationError,
@@ -37,6 +38,15 @@ from support.codec_models import (
 PLUS_TWO = dt.timezone(dt.timedelta(hours=2))
 MOMENT = dt.datetime(2024, 2, 3, 4, 5, 6, 7, tzinfo=PLUS_TWO)
 MODELS = "support.codec_models"
+
+
+class Bus(BaseModel):
+    kind: Literal["bus"] = "bus"
+
+
+class Train(BaseModel):
+    kind: Literal["train"] = "train"
+    cars: int
 
 
 @pytest.mark.parametrize(
@@ -181,6 +191,21 @@ def test_values_without_a_shape_are_refused(value: Any) -> None:
 )
 def test_values_that_do_not_fit_their_annotation_are_refused(value: Any, annotation: Any) -> None:
     assert to_jsonable(value, annotation).is_err()
+
+
+@pytest.mark.parametrize("value", [[1, 2], (1, 2), range(1, 3), iter([1, 2])], ids=repr)
+def test_an_iterable_arrives_as_a_list(value: Any) -> None:
+    assert to_jsonable(value, Iterable[int]) == Ok([1, 2])
+    assert rehydrate_value([1, 2], Iterable[int]) == Ok([1, 2])
+
+
+def test_members_of_a_discriminated_union_round_trip() -> None:
+    union = Annotated[Bus | Train, Field(discriminator="kind")]
+
+    assert to_jsonable([Train(cars=2), Bus()], list[union]) == Ok(
+        [{"kind": "train", "cars": 2}, {"kind": "bus"}]
+    )
+    assert rehydrate_value({"kind": "bus"}, union) == Ok(Bus())
 
 
 def test_the_text_nan_is_not_the_number() -> None:

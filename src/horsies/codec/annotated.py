@@ -123,6 +123,8 @@ def _rewrite_generic(  # noqa: PLR0911  # one return per kind of annotation
         return annotation
     if origin is dict and arguments[0] in (Any, object):
         return Annotated[annotation, _write_container(dict)]
+    if origin in (collections.abc.Iterable, collections.abc.Collection):
+        return list[rewrite(arguments[0])]  # type: ignore[misc]  # pydantic would give a one-time iterator
     if origin in _ITEM_CONTAINERS:
         return cast("Any", origin)[tuple(a if a is Ellipsis else rewrite(a) for a in arguments)]
     if dataclasses.is_dataclass(origin):
