@@ -8,7 +8,7 @@ import pytest
 
 from horsies.codec.signature import ArgumentsError, EncodedArguments, SignatureCodec
 from horsies.result import Err, Ok, TaskError, TaskResult
-from support.codec_models import Horse, RaceHorse, StrictEvent
+from support.codec_models import Horse, Point, RaceHorse, StrictEvent
 
 MOMENT = dt.datetime(2024, 2, 3, tzinfo=dt.UTC)
 
@@ -132,6 +132,21 @@ def test_stored_arguments_that_do_not_fit_are_refused(
 
     assert isinstance(result, Err)
     assert text in str(result.err_value)
+
+
+def test_unknown_fields_inside_an_argument_are_none_of_the_signatures_business() -> None:
+    def f(point: Point) -> None: ...
+
+    stored = '{"point":{"x":1,"y":2,"old":3}}'
+
+    assert codec(f).decode(None, stored) == Ok(((), {"point": Point(1, 2)}))
+
+
+def test_nan_in_an_argument_is_refused() -> None:
+    def f(weight: float) -> None: ...
+
+    assert "NaN" in str(codec(f).encode((), {"weight": float("nan")}).unwrap_err())
+    assert "NaN" in str(codec(f).encode((float("nan"),), {}).unwrap_err())
 
 
 def test_an_annotation_pydantic_cannot_handle_is_skipped() -> None:

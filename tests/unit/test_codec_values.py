@@ -40,6 +40,10 @@ MOMENT = dt.datetime(2024, 2, 3, 4, 5, 6, 7, tzinfo=PLUS_TWO)
 MODELS = "support.codec_models"
 
 
+class Weight(BaseModel):
+    kilograms: float
+
+
 class Bus(BaseModel):
     kind: Literal["bus"] = "bus"
 
@@ -187,6 +191,8 @@ def test_values_without_a_shape_are_refused(value: Any) -> None:
         ("x", int),
         ({"__datetime__": True}, dict[str, bool]),
         (object(), Horse),
+        (Weight(kilograms=float("nan")), Weight),
+        ([Weight(kilograms=float("inf"))], list[Weight]),
     ],
 )
 def test_values_that_do_not_fit_their_annotation_are_refused(value: Any, annotation: Any) -> None:
@@ -292,6 +298,8 @@ def test_unknown_stored_fields_of_a_dataclass_are_ignored() -> None:
     }
 
     assert rehydrate_value(stored) == Ok(Point(1, 2))
+    assert rehydrate_value(stored["data"], Point) == Ok(Point(1, 2))
+    assert rehydrate_value([stored["data"]], list[Point]) == Ok([Point(1, 2)])
 
 
 def test_text_is_compact_and_keeps_other_scripts() -> None:

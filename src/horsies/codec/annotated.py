@@ -9,7 +9,7 @@ import dataclasses
 import inspect
 import types
 from functools import lru_cache
-from typing import Annotated, Any, Literal, TypeVar, Union, cast, get_args, get_origin
+from typing import Annotated, Any, Literal, NewType, TypeVar, Union, cast, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, PlainSerializer, TypeAdapter, WrapSerializer
 from pydantic.errors import PydanticSchemaGenerationError, PydanticUserError
@@ -18,7 +18,6 @@ from pydantic_core import (
     PydanticSerializationUnexpectedValue,
     ValidationError,
 )
-from typing_extensions import is_typeddict
 
 from horsies.codec.shapes import (
     Json,
@@ -36,9 +35,8 @@ from horsies.codec.shapes import (
 from horsies.result import TaskResult
 
 # Constants in the text are refused afterwards: pydantic's default would turn NaN into null unseen.
-CONFIG = ConfigDict(
-    ser_json_bytes="base64", val_json_bytes="base64", ser_json_inf_nan="constants", extra="forbid"
-)
+_CONFIG = ConfigDict(ser_json_bytes="base64", val_json_bytes="base64", ser_json_inf_nan="constants")
+_new_type: Any = NewType  # through Any: type checkers know only types that are written out
 
 
 def _write_shape(value: object, info: Any) -> Json:
@@ -134,13 +132,9 @@ def _rewrite_generic(  # noqa: PLR0911  # one return per kind of annotation
 
 def build_adapter(annotation: Any) -> TypeAdapter[Any] | None:
     """Build the adapter of a rewritten annotation; None if pydantic has no schema for it."""
-    bare = get_args(annotation)[0] if get_origin(annotation) is Annotated else annotation
-    has_config = is_typeddict(bare) or (
-        isinstance(bare, type) and (issubclass(bare, BaseModel) or dataclasses.is_dataclass(bare))
-    )
-    has_config = has_config or dataclasses.is_dataclass(get_origin(bare))
     try:
-        adapter = TypeAdapter[Any](annotation, config=None if has_config else CONFIG)
+        # As a NewType: pydantic takes a config for anything but a model or dataclass itself.
+        adapter = TypeAdapter[Any](_new_type("Value", annotation), config=_CONFIG)
     except (PydanticSchemaGenerationError, PydanticUserError):
         return None
     return adapter if adapter.pydantic_complete else None
@@ -148,7 +142,7 @@ def build_adapter(annotation: Any) -> TypeAdapter[Any] | None:
 
 @lru_cache(maxsize=1)
 def _shape_adapter() -> TypeAdapter[Any]:
-    return TypeAdapter(ANY, config=CONFIG)
+    return TypeAdapter(ANY, config=_CONFIG)
 
 
 class TypeCodec:

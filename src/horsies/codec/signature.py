@@ -8,15 +8,14 @@ import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, cast
+from typing import Annotated, Any, cast
 
-from pydantic import TypeAdapter
-from pydantic_core import ValidationError
+from pydantic import GetCoreSchemaHandler, TypeAdapter
+from pydantic_core import ValidationError, core_schema
 from typing_extensions import TypedDict
 
 from horsies.codec.annotated import (
     ANY,
-    CONFIG,
     build_adapter,
     codec_for,
     describe,
@@ -234,8 +233,19 @@ class SignatureCodec:
 
     def _dict_adapter(self, fields: dict[str, Any]) -> TypeAdapter[Any] | None:
         arguments = _make_typed_dict("Arguments", fields, total=False)
-        arguments.__pydantic_config__ = CONFIG
-        return build_adapter(arguments)
+        return build_adapter(Annotated[arguments, _NoUnknownNames()])
+
+
+class _NoUnknownNames:
+    """Forbids unknown keys here only; a config would reach into dataclasses further down."""
+
+    def __get_pydantic_core_schema__(
+        self, source: Any, handler: GetCoreSchemaHandler
+    ) -> core_schema.CoreSchema:
+        schema = handler(source)
+        inner = cast("core_schema.TypedDictSchema", handler.resolve_ref_schema(schema))
+        inner["extra_behavior"] = "forbid"
+        return schema
 
 
 def _encode_one(name: str, annotation: Any, value: object) -> str:
