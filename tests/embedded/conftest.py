@@ -1,6 +1,5 @@
 """A project directory of its own for each test of the embedded server."""
 
-import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -10,7 +9,15 @@ import pytest
 from horsies import embedded_postgres
 from horsies.embedded_postgres import EmbeddedServer
 from support.cluster import make_directory, remove_directory
-from support.embedded import Holder, Someone, ordinary_user
+from support.embedded import Holder, Someone, ordinary_user, require_root
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests that start servers of their own take seconds each."""
+    for item in items:
+        is_ours = Path(__file__).parent in item.path.parents
+        if is_ours and {"project", "durable_server"} & set(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture
@@ -34,11 +41,11 @@ def acquire(project: Path) -> Iterator[Callable[..., EmbeddedServer]]:
         yield acquire
 
 
-@pytest.fixture(params=["root", "ordinary user"])
+@pytest.fixture
 def someone(request: pytest.FixtureRequest) -> Someone:
-    if request.param == "root":
-        if os.geteuid() != 0:
-            pytest.skip("needs root")
+    """Who uses the server: an ordinary user, unless the test is `for_each_account`."""
+    if getattr(request, "param", None) == "root":
+        require_root()
         return Someone()
     return ordinary_user()
 

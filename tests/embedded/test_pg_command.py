@@ -5,11 +5,6 @@ import sys
 from pathlib import Path
 
 import psycopg
-import pytest
-
-from horsies import embedded_postgres
-
-pytestmark = pytest.mark.slow
 
 
 def _pg(project: Path, *arguments: str, stdin: str = "") -> "subprocess.CompletedProcess[str]":
@@ -48,9 +43,8 @@ def test_life_of_a_server(project: Path) -> None:
 
 
 def test_reset_asks_first(project: Path) -> None:
-    server = embedded_postgres.acquire(project, quiet=True)
-    server.release()
-    data = server.directory / "data"
+    _pg(project, "url")
+    data = project / ".horsies/pg/data"
 
     refused = _pg(project, "reset", stdin="n\n")
     assert refused.returncode == 1

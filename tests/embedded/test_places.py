@@ -58,7 +58,8 @@ def test_network_filesystem_is_refused(
     acquire: Acquire, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     here = home.filesystem_type(
-        project, [(mount.mountpoint, mount.fstype) for mount in psutil.disk_partitions(all=True)]
+        project,
+        [(mount.mountpoint, mount.fstype) for mount in psutil.disk_partitions(all=True)],
     )
     monkeypatch.setattr(home, "NETWORK_FILESYSTEMS", {here})
 

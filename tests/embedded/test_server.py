@@ -63,16 +63,16 @@ def test_setting(durable_server: EmbeddedServer, setting: str, value: str) -> No
 
 
 def test_locales_and_settings_of_the_environment_do_not_matter(hold: Hold) -> None:
-    holder = hold(
-        environment={
-            "LANG": "xx_XX.UTF-8",
-            "LC_ALL": "tlh_QO.UTF-8",
-            "PGDATA": "/nonexistent",
-            "PGPORT": "1",
-            "PGHOST": "nowhere.invalid",
-            "PGUSER": "somebody",
-        }
-    )
+    misleading = {
+        "LANG": "xx_XX.UTF-8",
+        "LC_ALL": "tlh_QO.UTF-8",
+        "PGDATA": "/nonexistent",
+        "PGPORT": "1",
+        "PGHOST": "nowhere.invalid",
+        "PGUSER": "somebody",
+    }
+
+    holder = hold(environment=misleading)
 
     with psycopg.connect(holder.url) as connection:
         assert connection.execute("select lower('Ä')").fetchone() == ("ä",)

@@ -15,10 +15,11 @@ from horsies.embedded_postgres import EmbeddedServer, locks
 from support.embedded import Holder, Someone, kill9, postmaster_pid, supervisor_of
 from support.eventually import eventually
 
-pytestmark = pytest.mark.slow
-
 Hold = Callable[..., Holder]
 Acquire = Callable[..., EmbeddedServer]
+
+
+for_each_account = pytest.mark.parametrize("someone", ["root", "ordinary user"], indirect=True)
 
 
 def _log(project: Path) -> str:
@@ -44,6 +45,7 @@ def _count(url: str) -> int:
     return int(row[0])
 
 
+@for_each_account
 def test_four_cold_starts_make_one_server(hold: Hold, project: Path) -> None:
     holders = [hold() for _ in range(4)]
 
@@ -58,6 +60,7 @@ def test_threads_share_one_server(acquire: Acquire, project: Path) -> None:
     assert _log(project).count("ready to accept connections") == 1
 
 
+@for_each_account
 def test_killed_server_is_back_with_its_rows(hold: Hold, project: Path) -> None:
     _fill(hold().url)
     pid = postmaster_pid(project)
@@ -68,6 +71,7 @@ def test_killed_server_is_back_with_its_rows(hold: Hold, project: Path) -> None:
     assert _count(hold().url) == 1200
 
 
+@for_each_account
 def test_server_outlives_its_supervisor(hold: Hold, project: Path) -> None:
     _fill(hold().url)
 
@@ -79,6 +83,7 @@ def test_server_outlives_its_supervisor(hold: Hold, project: Path) -> None:
     assert supervisor_of(project).is_running()
 
 
+@for_each_account
 def test_reused_pid_neither_stops_a_restart_nor_its_new_owner(
     hold: Hold, project: Path, someone: Someone
 ) -> None:
@@ -125,6 +130,7 @@ def test_lost_socket_is_made_anew(hold: Hold, project: Path) -> None:
     assert _count(hold().url) == 1200
 
 
+@for_each_account
 def test_killing_the_last_user_stops_the_server(hold: Hold, project: Path) -> None:
     holder = hold(idle_timeout=0.5)
     pid = postmaster_pid(project) if holder.url else None
