@@ -212,7 +212,7 @@ class ValidationReport:
         """Return nothing, the only error, or one that carries them all."""
         if len(self.errors) < 2:
             return self.errors[0] if self.errors else None
-        return MultipleValidationErrors(self)
+        return MultipleValidationErrors("", self)
 
     def format_rust_style(self, use_colors: bool | None = None) -> str:
         paint = _Paint(_wants_colors() if use_colors is None else use_colors)
@@ -226,7 +226,7 @@ class ValidationReport:
 class MultipleValidationErrors(HorsiesError, ValueError):  # noqa: N818  # as above
     """Two or more errors of one phase, in `report`."""
 
-    def __init__(self, report: ValidationReport, message: str = "") -> None:
+    def __init__(self, message: str, report: ValidationReport) -> None:
         super().__init__(message or _closing_sentence(report))
         self.report = report
 
