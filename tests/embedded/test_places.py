@@ -79,6 +79,7 @@ def test_awkward_project_path_works(acquire: Acquire, project: Path, name: str) 
 
     server.release()
     remove_directory(project / name)
+    assert not socket.exists()
 
 
 def test_socket_in_a_short_place_is_found_from_any_environment(

@@ -70,6 +70,11 @@ def _serve(launch: Launch, writer: int) -> None:
     finally:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         _end(server)
+        if launch.socket_directory != launch.home.run:
+            with contextlib.suppress(
+                OSError
+            ):  # a killed server leaves its socket for the next start
+                launch.socket_directory.rmdir()
     return None
 
 
