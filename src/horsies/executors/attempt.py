@@ -73,11 +73,25 @@ def _unresolved(call: Call, started_at: float) -> Delivered:
 def _delivered(
     definition: TaskDefinition, result: TaskResult[Any, Any], started_at: float
 ) -> Delivered:
-    text, written = definition.settle_result(result)
+    try:
+        text, written = definition.settle_result(result)
+    except Exception as error:  # noqa: BLE001 - user serializers; a call must always be answered
+        written = _unwritable(definition, error)
+        text = serialize_error_payload(written)
     duration_s = monotonic() - started_at
     if written.is_ok():
         return Delivered(text, True, None, None, duration_s)
     return _failed(text, written.err, duration_s)
+
+
+def _unwritable(definition: TaskDefinition, error: Exception) -> TaskResult[Any, TaskError]:
+    return TaskResult(
+        err=TaskError(
+            error_code=OperationalErrorCode.WORKER_SERIALIZATION_ERROR,
+            message=f"result of task {definition.name!r} cannot be written: {error!r}",
+            data={"task_name": definition.name},
+        )
+    )
 
 
 def _failed(text: str, error: object, duration_s: float) -> Delivered:
