@@ -6,6 +6,7 @@ behind them. The full look takes at most a thirtieth of the time, so it is frequ
 
 import asyncio
 import logging
+import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -65,7 +66,8 @@ class Claimer:
         self._link, self._dispatcher, self._completer, self._buffer = parts
         self._wake = asyncio.Event()
         self._marks: dict[tuple[str, int, int], Mark] = {}
-        self._may_have_more = True
+        # Per lane: whether the last pass that asked for it left something behind.
+        self._may_have_more = [True] * len(lanes)
         self._full_look_at = 0.0
         self._owes_full_look = False
         self._has_lost_answer = False
@@ -77,12 +79,12 @@ class Claimer:
 
     def look(self) -> None:
         """There may be something to claim."""
-        self._may_have_more = True
+        self._may_have_more = [True] * len(self._lanes)
         self._wake.set()
 
     def room(self) -> None:
         """A slot has become free: worth a pass if the last one left something behind."""
-        if self._may_have_more or self._has_caps or self._buffer.tasks:
+        if any(self._may_have_more) or self._has_caps or self._buffer.tasks:
             self._wake.set()
 
     async def run(self, stopping: asyncio.Event, on_idle: Callable[[], None]) -> None:
@@ -129,7 +131,7 @@ class Claimer:
             )
 
     def _request(self) -> ClaimRequest | None:
-        if self._completer.is_full or not (self._may_have_more or self._has_caps):
+        if self._completer.is_full or not (any(self._may_have_more) or self._has_caps):
             return None
         prefetch = self._config.prefetch_buffer
         may_prefetch = prefetch is None and not self._has_caps
@@ -176,15 +178,21 @@ class Claimer:
         if request.is_full_look:
             self._full_look_at = now + _FULL_LOOK_SHARE * (now - started_at)
             self._owes_full_look = False
-        asked = sum(request.lane_starts) + sum(request.lane_claims)
-        is_exhausted = len(rows) < min(asked, request.batch_limit or asked)
-        self._may_have_more = not is_exhausted
-        if is_exhausted and not request.is_full_look:
+        if request.batch_limit and len(rows) >= request.batch_limit:
+            return
+        found = [0] * len(self._lanes)
+        for row in rows:
+            found[row.lane - 1] += 1
+        asked = map(operator.add, request.lane_starts, request.lane_claims)
+        for lane, (wanted, got) in enumerate(zip(asked, found, strict=True)):
+            if wanted:
+                self._may_have_more[lane] = got >= wanted
+        if not all(self._may_have_more) and not request.is_full_look:
             self._owes_full_look = True
 
     def _is_idle(self) -> bool:
         return not (
-            self._may_have_more
+            any(self._may_have_more)
             or self._owes_full_look
             or self._dispatcher.running
             or self._buffer.tasks
@@ -197,7 +205,7 @@ class Claimer:
         poll_s = self._config.resilience.notify_poll_interval_ms / 1000
         poll_at = monotonic() + jittered(poll_s, low=0.6, high=1.8)
         times = [poll_at]
-        if not self._may_have_more:
+        if not any(self._may_have_more):
             await self._check_due()
         if self._due_at is not None:
             times.append(self._due_at)
@@ -208,7 +216,7 @@ class Claimer:
             async with asyncio.timeout(max(0.0, until - monotonic())):
                 await self._wake.wait()
         except TimeoutError:
-            self._may_have_more = True
+            self.look()
 
     async def _check_due(self) -> None:
         now = monotonic()

@@ -12,7 +12,7 @@ from horsies.executors.processes import ProcessExecutor
 Kind: TypeAlias = Literal["process", "async", "blocking"]
 _ORDER: tuple[Kind, ...] = ("process", "async", "blocking")
 
-# Adaptive prefetch: a child holds about this much work, and never more calls than this.
+# Adaptive prefetch: a slot is handed about this much work, and never more calls than this.
 _HORIZON_S = 0.05
 _MAX_DEPTH = 64
 # How quickly the measured duration follows: about the last twenty tasks count.
@@ -30,12 +30,11 @@ class Lane:
         self._mean_s: float | None = None
 
     def room(self, *, may_prefetch: bool) -> int:
-        """How many more tasks may start now."""
+        """How many more tasks may start now: the free slots, and what they work off within the horizon."""
+        depth = self._depth() if may_prefetch else 1
         if isinstance(self.executor, ProcessExecutor):
-            depth = self._depth() if may_prefetch else 1
             self.executor.depth = depth
-            return max(0, self.slots * depth - self.in_flight)
-        return max(0, self.slots - self.in_flight)
+        return max(0, self.slots * depth - self.in_flight)
 
     def _depth(self) -> int:
         if self._mean_s is None:

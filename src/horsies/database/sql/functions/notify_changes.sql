@@ -9,7 +9,10 @@ begin
     return null;
 end $$;
 
-create or replace function horsies_notify_task_changes_update() returns trigger language plpgsql as $$
+create or replace function horsies_notify_task_changes_update() returns trigger language plpgsql
+set enable_hashjoin = on
+set enable_nestloop = off  -- a plan cached for one row would cost n * n for n
+as $$
 begin
     perform pg_notify('task_done', a.id)
     from after a join before b on b.id = a.id
@@ -23,7 +26,10 @@ begin
     return null;
 end $$;
 
-create or replace function horsies_notify_task_status_change_update() returns trigger language plpgsql as $$
+create or replace function horsies_notify_task_status_change_update() returns trigger language plpgsql
+set enable_hashjoin = on
+set enable_nestloop = off  -- a plan cached for one row would cost n * n for n
+as $$
 begin
     perform pg_notify('horsies_task_status', a.id)
     from after a join before b on b.id = a.id where b.status <> a.status;
