@@ -86,8 +86,9 @@ class Horsies:
     def task(self, task_name: str, func: Callable[..., Any] | None = None, **options: Any) -> Any:
         """Register a function as a task, as a decorator or directly.
 
-        Options: `queue_name`, `retry_policy`, `exception_mapper`, `default_unhandled_error_code`, `execution`
-        ("process", "async", "blocking"), `timeout_ms`, `soft_timeout_ms`, `interruptible`.
+        Options: `queue_name`, `retry_policy`, `exception_mapper`, `default_unhandled_error_code`,
+        `execution` ("process", "async", "blocking"), `timeout_ms`, `soft_timeout_ms`,
+        `interruptible`.
         """
 
         def register(function: Callable[..., Any]) -> AnyTask:
@@ -158,7 +159,7 @@ class Horsies:
         """The queue a task with this `queue_name` goes to, or a `ConfigurationError`."""
         return resolve_queue(self.config, name).name
 
-    def suppress_sends(self, value: bool = True) -> None:  # noqa: FBT001, FBT002 - the contract's signature
+    def suppress_sends(self, value: bool = True) -> None:
         """Make sends of this process return `SEND_SUPPRESSED` instead of storing anything."""
         self._is_suppressed = value
 
@@ -179,12 +180,12 @@ class Horsies:
         self.role = role
 
     def on_failure(self, callback: FailureHook) -> FailureHook:
-        """Call `callback(task_id=, task_name=, attempt=, error=)` in the worker for each terminal failure."""
+        """Have the worker call `callback` once for each terminal failure, after its commit."""
         self.failure_hooks.append(callback)
         return callback
 
     def on_child_process_start(self, hook: ChildProcessStartHook) -> ChildProcessStartHook:
-        """Run `hook()` in every child process before its first task: open connections, load models."""
+        """Run `hook()` in every child before its first task: open connections, load models."""
         self.start_hooks.append(hook)
         return hook
 

@@ -1,4 +1,7 @@
-"""The phases of `app.check`: errors inside one phase are collected; a phase with errors ends the run."""
+"""The phases of `app.check`: errors inside one phase are collected.
+
+A phase with errors ends the run.
+"""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, Protocol

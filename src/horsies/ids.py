@@ -1,4 +1,7 @@
-"""Time-ordered ids: UUID version 7 as text, increasing within a process even inside one millisecond."""
+"""Time-ordered ids: UUID version 7 as text.
+
+Increasing within a process even inside one millisecond.
+"""
 
 import os
 import threading

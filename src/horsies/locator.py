@@ -1,4 +1,7 @@
-"""Finds the app a command line names: `shop.queue:app`, `shop.queue`, `shop/queue.py:app` or `shop/queue.py`."""
+"""Finds the app a command line names: `shop.queue:app`, `shop.queue`.
+
+`shop/queue.py:app` or `shop/queue.py`.
+"""
 
 import os
 import sys
@@ -62,7 +65,7 @@ def _import(entry: str) -> ModuleType:
             f"file not found: {entry}", "check the path and the working directory"
         ) from None
     except ImportError as error:
-        cure = "check the name; a module is found from a directory that holds pyproject.toml, or by PYTHONPATH"
+        cure = "check the name; modules are found beside a pyproject.toml, or by PYTHONPATH"
         raise _refusal(f"cannot import {entry!r}: {error}", cure) from error
     except Exception as error:  # the module's own code is user code
         raise _broken(entry, error) from error

@@ -1,6 +1,7 @@
 """Enqueueing: one row, many rows, and the group commit of concurrent awaiting callers.
 
-One bad row never spoils its batch: a statement refused for a reason of one row is split until the culprit stands alone.
+One bad row never spoils its batch: a statement refused for a reason of one row is split until the
+culprit stands alone.
 """
 
 import asyncio
@@ -19,10 +20,12 @@ from horsies.database.tasks import enqueue_tasks
 
 Answer: TypeAlias = Receipt | BaseException
 
-# A statement carries at most this much: the knee of the curve for unnest, and far below any protocol limit.
+# A statement carries at most this much: the knee of the curve for unnest, and far below any
+# protocol limit.
 _MAX_ROWS = 1_000
 _MAX_BYTES = 8_000_000
-# A unique key whose holder ends just while it is looked up: sending again finds it free, or held anew.
+# A unique key whose holder ends just while it is looked up: sending again finds it free, or held
+# anew.
 _MAX_TRIES = 10
 
 
@@ -45,17 +48,28 @@ class Enqueuer:
     def _write(self, batch: Sequence[NewTask]) -> list[Answer]:
         try:
             self._session.ensure_schema()
-            receipts: list[Answer] = []
-            for _ in range(_MAX_TRIES):
-                receipts = [*self._session.run(enqueue_tasks(batch))]
-                if not has_freed_key(receipts):
-                    break
-            return receipts
+            return self._insert(batch)
         except FAILURES as error:
             if len(batch) == 1 or not _is_about_a_row(error):
                 return [error] * len(batch)
         middle = len(batch) // 2
         return self._write(batch[:middle]) + self._write(batch[middle:])
+
+    def _insert(self, batch: Sequence[NewTask]) -> list[Answer]:
+        receipts = self._session.run(enqueue_tasks(batch))
+        for _ in range(_MAX_TRIES):
+            if not _has_freed_key(receipts):
+                break
+            receipts = self._session.run(enqueue_tasks(batch))
+        return [*receipts]
+
+    async def _insert_async(self, batch: Sequence[NewTask]) -> list[Answer]:
+        receipts = await self._session.run_async(enqueue_tasks(batch))
+        for _ in range(_MAX_TRIES):
+            if not _has_freed_key(receipts):
+                break
+            receipts = await self._session.run_async(enqueue_tasks(batch))
+        return [*receipts]
 
     async def enqueue_async(self, row: NewTask) -> Answer:
         """Write one row together with those of concurrent callers of this event loop."""
@@ -68,12 +82,7 @@ class Enqueuer:
     async def write_async(self, batch: Sequence[NewTask]) -> list[Answer]:
         try:
             await self._session.ensure_schema_async()
-            receipts: list[Answer] = []
-            for _ in range(_MAX_TRIES):
-                receipts = [*await self._session.run_async(enqueue_tasks(batch))]
-                if not has_freed_key(receipts):
-                    break
-            return receipts
+            return await self._insert_async(batch)
         except FAILURES as error:
             if len(batch) == 1 or not _is_about_a_row(error):
                 return [error] * len(batch)
@@ -97,7 +106,10 @@ class Enqueuer:
 
 
 class _Group:
-    """Self-clocking group commit: one statement in flight, whoever arrives meanwhile shares the next."""
+    """Self-clocking group commit: one statement in flight.
+
+    Whoever arrives meanwhile shares the next.
+    """
 
     def __init__(self, enqueuer: Enqueuer) -> None:
         self._enqueuer = enqueuer
@@ -138,13 +150,13 @@ def batches(rows: Sequence[NewTask]) -> Iterable[Sequence[NewTask]]:
         yield rows[start:]
 
 
-def has_freed_key(receipts: Sequence[Answer]) -> bool:
-    return any(isinstance(r, Receipt) and r.outcome == "freed" for r in receipts)
+def _has_freed_key(receipts: Sequence[Receipt]) -> bool:
+    return any(receipt.outcome == "freed" for receipt in receipts)
 
 
 def copy_rows(connection: Connection[Any], rows: Sequence[NewTask]) -> None:
     with connection.cursor() as cursor:
-        statement = sql.SQL(query("tasks", "copy_tasks"))  # type: ignore[arg-type]  # our own file
+        statement = sql.SQL(query("tasks", "copy_tasks"))  # our own file
         with cursor.copy(statement) as copy:
             for start in range(0, len(rows), _MAX_ROWS):
                 copy.write("".join([_copy_line(row) for row in rows[start : start + _MAX_ROWS]]))

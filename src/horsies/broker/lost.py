@@ -1,4 +1,7 @@
-"""Giving up runs whose executor is gone: the retry decision is pure, the write re-checks under the row lock."""
+"""Giving up runs whose executor is gone: the retry decision is pure.
+
+The write re-checks under the row lock.
+"""
 
 import random
 from datetime import timedelta

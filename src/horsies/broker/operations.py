@@ -1,4 +1,7 @@
-"""The broker's simple calls, each a statement and the reading of its rows; blocking and awaiting callers share them."""
+"""The broker's simple calls, each a statement and the reading of its rows.
+
+Blocking and awaiting callers share them.
+"""
 
 from collections.abc import Callable
 from dataclasses import asdict

@@ -1,4 +1,7 @@
-"""PostgresBroker: the object that talks to the database for an app. A façade; each concern has its own file."""
+"""PostgresBroker: the object that talks to the database for an app.
+
+A façade; each concern has its own file.
+"""
 
 import asyncio
 from datetime import datetime, timedelta
@@ -206,7 +209,10 @@ class PostgresBroker:
         return await health.ping_workers_async(self.session, timeout_ms)
 
     def close(self) -> BrokerResult[None]:
-        """Close the listener and the connections; the broker opens new ones when it is used again."""
+        """Close the listener and the connections.
+
+        The broker opens new ones when it is used again.
+        """
         try:
             self.session.close()
         except FAILURES as error:
@@ -245,9 +251,13 @@ def new_row(  # noqa: PLR0913 - the contract's signature
     problem = None
     if enqueued_at is not None and enqueue_delay_seconds is not None:
         problem = "give enqueued_at or enqueue_delay_seconds, not both"
-    elif sent_at is not None and enqueued_at is None and enqueue_delay_seconds is None:
-        if sent_at > utc_now() + timedelta(seconds=5):
-            problem = "sent_at lies in the future; use enqueue_delay_seconds for a delay"
+    elif (
+        sent_at is not None
+        and enqueued_at is None
+        and enqueue_delay_seconds is None
+        and sent_at > utc_now() + timedelta(seconds=5)
+    ):
+        problem = "sent_at lies in the future; use enqueue_delay_seconds for a delay"
     if problem is not None:
         return BrokerOperationError(BrokerErrorCode.ENQUEUE_FAILED, problem, retryable=False)
     policy = parse_task_options(task_options).retry_policy

@@ -1,4 +1,7 @@
-"""Waiting for results: notifications wake, polling is the truth, many awaiting callers share one read."""
+"""Waiting for results: notifications wake, polling is the truth.
+
+Many awaiting callers share one read.
+"""
 
 import asyncio
 import threading

@@ -1,4 +1,4 @@
-"""What a broker holds open: the address, pools for blocking and awaiting callers, the listener, the checked schema."""
+"""What a broker holds open: address, pools for blocking and awaiting callers, listener, schema."""
 
 import asyncio
 import threading
@@ -59,7 +59,10 @@ class Session:
 
     @property
     def address(self) -> Address:
-        """Where the tables are; starts the embedded server when that is what the configuration says."""
+        """Where the tables are.
+
+        Starts the embedded server when that is what the configuration says.
+        """
         with self._lock:
             if self._address is None:
                 self._address = Address(

@@ -1,4 +1,4 @@
-"""What broker operations give: results as values, and the public shapes of tasks, attempts and pings."""
+"""What broker operations give: results as values; the shapes of tasks, attempts and pings."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

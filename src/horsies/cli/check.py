@@ -17,7 +17,7 @@ from horsies.locator import load_app
 @click.option("--loglevel", type=LEVELS, default="WARNING", show_default=True)
 @click.option("--live", is_flag=True, help="Also ask the database for an answer.")
 def command(module: str | None, module_option: str | None, loglevel: str, *, live: bool) -> None:
-    """Check the app in MODULE: its configuration, its task modules, its policies; with --live its database.
+    """Check the app in MODULE: configuration, task modules, policies; with --live its database.
 
     All problems are shown at once, each with its place and its cure. Exits 1 when there is one.
     """

@@ -20,7 +20,10 @@ from horsies.locator import load_app
     "--check", "is_check", is_flag=True, help="Change nothing; exit 1 when something is missing."
 )
 def command(module: str | None, module_option: str | None, *, is_sql: bool, is_check: bool) -> None:
-    """Create or upgrade the tables of the app in MODULE. Safe to repeat, from any number of places at once."""
+    """Create or upgrade the tables of the app in MODULE.
+
+    Safe to repeat, from any number of places at once.
+    """
     if is_sql:
         click.echo(migration_sql())
         return

@@ -1,4 +1,4 @@
-"""`--reload`: run the same command in a process of its own and start it anew when a Python file changes."""
+"""`--reload`: run the command in a process of its own, anew whenever a Python file changes."""
 
 import os
 import signal

@@ -68,7 +68,8 @@ _COUNT = click.IntRange(min=0)
 def command(module: str | None, module_option: str | None, **options: Any) -> None:
     """Run a worker for the app in MODULE (shop.queue:app, shop/queue.py).
 
-    Stops gracefully on SIGTERM or Ctrl-C: unstarted work goes back, running tasks finish. A second signal stops at once.
+    Stops gracefully on SIGTERM or Ctrl-C: unstarted work goes back, running tasks finish. A second
+    signal stops at once.
     """
     locator = module_option or module
     if options.pop("reload"):

@@ -30,7 +30,7 @@ class TaskHandle(Generic[T]):
         self,
         task_id: str,
         app: BrokerOwner | None = None,
-        broker_mode: bool = False,  # noqa: FBT001, FBT002 - the contract's signature
+        broker_mode: bool = False,
         *,
         created: bool = True,
     ) -> None:
@@ -63,7 +63,10 @@ class TaskHandle(Generic[T]):
         return self._keep(await self._app.get_broker().get_result_async(self.task_id, timeout_ms))
 
     def info(self, **include: bool) -> BrokerResult[TaskInfo | None]:
-        """The task as it stands: `include_result`, `include_failed_reason`, `include_attempts`, `include_log`."""
+        """The task as it stands: `include_result`, `include_failed_reason`, `include_attempts`.
+
+        `include_log`.
+        """
         broker = self._broker()
         return broker if isinstance(broker, Err) else broker.get_task_info(self.task_id, **include)
 

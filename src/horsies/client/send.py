@@ -48,7 +48,10 @@ class SendingApp(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SendOptions:
-    """What one send may change. `connection`: a user's own connection whose transaction the task joins."""
+    """What one send may change.
+
+    `connection`: a user's own connection whose transaction the task joins.
+    """
 
     good_until: datetime | None = None
     unique_key: str | None = None
@@ -144,7 +147,7 @@ class Sender:
             receipts = self._store_many([one.row for one in prepared.ok_value], options)
         except transaction.WrongConnectionError as error:
             return _refused(str(error))
-        except Exception as error:  # the user's own driver: whatever it raises is a failed send
+        except Exception as error:  # noqa: BLE001 - the user's own driver raises what it likes
             return _many_failed(error)
         return self._many_answers(prepared.ok_value, receipts)
 
@@ -163,7 +166,7 @@ class Sender:
             receipts = await transaction.enqueue_async(options.connection, session.schema, rows)
         except transaction.WrongConnectionError as error:
             return _refused(str(error))
-        except Exception as error:  # the user's own driver: whatever it raises is a failed send
+        except Exception as error:  # noqa: BLE001 - the user's own driver raises what it likes
             return _many_failed(error)
         return self._many_answers(prepared.ok_value, receipts)
 
@@ -213,7 +216,7 @@ class Sender:
             receipt = transaction.enqueue(connection, session.schema, [prepared.row])[0]
         except transaction.WrongConnectionError as error:
             return _refused(str(error))
-        except Exception as error:  # the user's own driver: whatever it raises is a failed send
+        except Exception as error:  # noqa: BLE001 - the user's own driver raises what it likes
             return _enqueue_failed(prepared, error)
         return self._answer(prepared, receipt)
 
@@ -226,7 +229,7 @@ class Sender:
             receipts = await transaction.enqueue_async(connection, session.schema, [prepared.row])
         except transaction.WrongConnectionError as error:
             return _refused(str(error))
-        except Exception as error:  # the user's own driver: whatever it raises is a failed send
+        except Exception as error:  # noqa: BLE001 - the user's own driver raises what it likes
             return _enqueue_failed(prepared, error)
         return self._answer(prepared, receipts[0])
 
@@ -278,7 +281,8 @@ class Sender:
     def _check_size(self, task_name: str, size: int) -> Err[TaskSendError] | None:
         config = self._app.config
         if config.payload_max_bytes is not None and size > config.payload_max_bytes:
-            message = f"arguments of {task_name!r} take {size} bytes; payload_max_bytes={config.payload_max_bytes}"
+            limit = config.payload_max_bytes
+            message = f"arguments of {task_name!r} take {size} bytes; payload_max_bytes={limit}"
             return Err(TaskSendError(TaskSendErrorCode.PAYLOAD_TOO_LARGE, message, retryable=False))
         warn_at = config.payload_warn_bytes
         if warn_at is not None and size > warn_at and task_name not in self._warned:

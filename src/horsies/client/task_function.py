@@ -81,7 +81,7 @@ class TaskSendOptions(Generic[P, T]):
         return await self._sender.send_async(self._definition, options, args, kwargs)
 
     def send_many(self, calls: Iterable[Arguments]) -> TaskSendResult[list[TaskHandle[T]]]:
-        """Store many tasks at once, all or none: each call a tuple of arguments or a mapping of them.
+        """Store many tasks at once, all or none; each call is a tuple or a mapping of arguments.
 
         >>> app.tasks["thumbnail"].send_many([(1,), (2,), {"image_id": 3}])  # doctest: +SKIP
         """
@@ -155,7 +155,10 @@ class RegisteredTask(TaskFunction[P, T]):
         soft_timeout_ms: int | None = None,
         connection: Any = None,
     ) -> TaskSendOptions[P, T]:
-        """Options for the sends that follow: deadline, unique key, place, time, and the user's transaction."""
+        """Options for the sends that follow: deadline, unique key, place, time.
+
+        And the user's transaction.
+        """
         options = SendOptions(
             good_until, unique_key, unique_scope, priority, queue_name, run_at, delay,
             tuple(tags), timeout_ms, soft_timeout_ms, connection,

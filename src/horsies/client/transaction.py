@@ -1,7 +1,7 @@
 """Enqueue on the user's own connection: the task is stored, or not, with the user's transaction.
 
-psycopg, SQLAlchemy (also its sessions), Django and asyncpg connections are told apart by their module, so that none of
-them has to be installed.
+psycopg, SQLAlchemy (also its sessions), Django and asyncpg connections are told apart by their
+module, so that none of them has to be installed.
 """
 
 import re

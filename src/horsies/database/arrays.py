@@ -1,6 +1,7 @@
-"""PostgreSQL array literals for batches: several times cheaper than the driver's element-wise dumping.
+"""PostgreSQL array literals for batches, far cheaper than the driver's dumping by element.
 
-A batch of 500 rows carries thousands of elements; joining text once per column keeps that out of the profile.
+A batch of 500 rows carries thousands of elements; joining text once per column keeps that out of
+the profile.
 """
 
 from collections.abc import Iterable

@@ -1,7 +1,8 @@
 """How to connect, and small pools of connections for blocking and for awaiting callers.
 
-Why not psycopg_pool: it hides a refused connection behind its own time-out and starts threads per pool
-(docs/decisions/0002). Here the caller that needs a connection opens it and sees at once why it could not.
+Why not psycopg_pool: it hides a refused connection behind its own time-out and starts threads per
+pool (docs/decisions/0002). Here the caller that needs a connection opens it and sees at once why
+it could not.
 """
 
 import asyncio
@@ -70,7 +71,10 @@ class _Idle:
     opened_at: float
 
     def is_usable(self, recycle_s: float) -> bool:
-        """Not too old, and the server has not hung up: an idle socket that is readable has met its end."""
+        """Not too old, and the server has not hung up.
+
+        An idle socket that is readable has met its end.
+        """
         if self.connection.closed or monotonic() - self.opened_at > recycle_s:
             return False
         readable, _, _ = select.select([self.connection.fileno()], [], [], 0)
@@ -98,7 +102,8 @@ class BlockingPool:
     def connection(self) -> Iterator[Connection[Any]]:
         """Lend a connection in autocommit; a broken one is not kept."""
         if self._pid != os.getpid():
-            # After a fork the sockets belong to the parent: keep them unclosed, or its sessions would end.
+            # After a fork the sockets belong to the parent: keep them unclosed, or its sessions
+            # would end.
             self._inherited = self._idle
             self._forget()
         if not self._room.acquire(timeout=self._limits.wait_s):

@@ -1,7 +1,7 @@
 """One LISTEN connection per process, in a thread of its own, for blocking and awaiting users alike.
 
-It reconnects by itself. After every (re)connect each subscriber is called once with an empty payload: something may
-have been missed, look now. A notification only wakes; polling is the truth.
+It reconnects by itself. After every (re)connect each subscriber is called once with an empty
+payload: something may have been missed, look now. A notification only wakes; polling is the truth.
 """
 
 import logging
@@ -41,7 +41,10 @@ class Listener:
         self.is_connected = threading.Event()
 
     def subscribe(self, channel: str, callback: Callback) -> None:
-        """Call `callback(payload)` for each notification on `channel`; starts the thread when it is the first."""
+        """Call `callback(payload)` for each notification on `channel`.
+
+        Starts the thread when it is the first.
+        """
         with self._lock:
             self._callbacks.setdefault(channel, []).append(callback)
             if self._thread is None and not self._is_closing:

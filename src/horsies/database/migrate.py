@@ -1,6 +1,7 @@
 """Brings the tables and functions of a database to this release, under an advisory lock.
 
-Anything may call it at any time from any number of processes; a database that is current costs two reads.
+Anything may call it at any time from any number of processes; a database that is current costs two
+reads.
 """
 
 from typing import Any
@@ -15,7 +16,10 @@ _FUNCTIONS_VERSION = 0  # the row that remembers which functions are stored
 
 
 def migrate(connection: Connection[Any], *, schema: str | None = None) -> list[str]:
-    """Apply what is missing and say what that was. Needs the right to create tables only if something is missing."""
+    """Apply what is missing and say what that was.
+
+    Needs the right to create tables only if something is missing.
+    """
     if not pending(connection, schema=schema):
         return []
     with connection.transaction():

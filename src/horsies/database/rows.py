@@ -1,4 +1,7 @@
-"""The shapes of rows that go to and come from PostgreSQL. Named tuples: immutable, and the cheapest to make by hundreds."""
+"""The shapes of rows that go to and come from PostgreSQL.
+
+Named tuples: immutable, and the cheapest to make by hundreds.
+"""
 
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple

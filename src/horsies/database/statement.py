@@ -1,4 +1,7 @@
-"""A statement described once and performed by async code, blocking code or the user's own transaction."""
+"""A statement described once and performed by async code.
+
+Blocking code or the user's own transaction.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -56,7 +59,10 @@ def is_connection_failure(error: BaseException) -> bool:
 
 
 def is_passing(error: BaseException) -> bool:
-    """Whether a service should back off and try again: out of reach, or at odds with itself for now."""
+    """Whether a service should back off and try again: out of reach.
+
+    Or at odds with itself for now.
+    """
     return is_connection_failure(error) or isinstance(error, _TEMPORARY)
 
 

@@ -1,4 +1,7 @@
-"""One function per statement about tasks: what goes in, what comes out. Performing them is `statement.run`."""
+"""One function per statement about tasks: what goes in, what comes out.
+
+Performing them is `statement.run`.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -46,7 +49,10 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class ClaimRequest:
-    """What one claim pass may take. Lanes are numbered from 1; lane 1 runs in children with these pids."""
+    """What one claim pass may take.
+
+    Lanes are numbered from 1; lane 1 runs in children with these pids.
+    """
 
     owner_id: str
     hostname: str

@@ -1,4 +1,7 @@
-"""The reaper: repairs rows whose worker is gone, ends overdue ones, deletes old ones. Any worker's pass is as good as another's."""
+"""The reaper: repairs rows whose worker is gone, ends overdue ones, deletes old ones.
+
+Any worker's pass is as good as another's.
+"""
 
 import asyncio
 import logging

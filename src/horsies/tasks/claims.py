@@ -1,4 +1,7 @@
-"""Pure values between worker and database: a claimed task, and the completion that ends its attempt."""
+"""Pure values between worker and database: a claimed task.
+
+And the completion that ends its attempt.
+"""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -6,7 +9,10 @@ from typing import NamedTuple
 
 
 class ClaimedTask(NamedTuple):
-    """A task this worker owns. `claim` is `claimed_at` as the fence carries it; started when it has a pid."""
+    """A task this worker owns.
+
+    `claim` is `claimed_at` as the fence carries it; started when it has a pid.
+    """
 
     id: str
     task_name: str
@@ -25,7 +31,10 @@ class ClaimedTask(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """The end of one attempt, ready to be written. Without `attempt_outcome` it is a success (T6)."""
+    """The end of one attempt, ready to be written.
+
+    Without `attempt_outcome` it is a success (T6).
+    """
 
     task: ClaimedTask
     result: str

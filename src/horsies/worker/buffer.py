@@ -1,4 +1,7 @@
-"""Claimed, not yet started: the soft cap's prefetched rows. Started in claim order as slots free up, or given back."""
+"""Claimed, not yet started: the soft cap's prefetched rows.
+
+Started in claim order as slots free up, or given back.
+"""
 
 import logging
 from collections import deque
@@ -58,7 +61,8 @@ class Buffer:
         try:
             receipts = await self._link.run(statement)
         except BaseException:
-            # Unconfirmed: the lease or the reaper repairs what was not committed; user code must not run.
+            # Unconfirmed: the lease or the reaper repairs what was not committed; user code must
+            # not run.
             _logger.warning("could not confirm the start of %d claimed tasks", len(chosen))
             raise
         by_id = {task.id: (task, pid) for task, pid in zip(chosen, pids, strict=True)}

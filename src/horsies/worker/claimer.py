@@ -1,7 +1,8 @@
 """Claims work: how many, from which queues, when. One claim statement is in flight at a time.
 
-Passes start from marks, where earlier ones stopped; a full look from the head of the queues finds what became claimable
-behind them. The full look takes at most a thirtieth of the time, so it is frequent where it is cheap (decision 0003).
+Passes start from marks, where earlier ones stopped; a full look from the head of the queues finds
+what became claimable behind them. The full look takes at most a thirtieth of the time, so it is
+frequent where it is cheap (decision 0003).
 """
 
 import asyncio
@@ -120,7 +121,10 @@ class Claimer:
         return len(rows)
 
     async def _return_unheld(self) -> None:
-        """After a claim whose answer was lost: what it may have taken goes back, nothing of it ever ran."""
+        """After a claim whose answer was lost: what it may have taken goes back.
+
+        Nothing of it ever ran.
+        """
         held = [*self._dispatcher.running, *self._completer.held_ids(), *self._buffer.since]
         statement = return_unheld_tasks(self._identity.worker_id, held)
         returned = (await self._link.run(statement))[0].value

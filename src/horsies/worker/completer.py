@@ -1,6 +1,7 @@
-"""Writes how attempts ended: self-clocking batches, one transaction each, repeated until the database has them.
+"""Writes how attempts ended: self-clocking batches, repeated until the database has them.
 
-An outcome that cannot be written yet waits here in bounded memory; the fence decides whether it still counts.
+An outcome that cannot be written yet waits here in bounded memory; the fence decides whether it
+still counts.
 """
 
 import asyncio
@@ -22,7 +23,8 @@ from horsies.worker.outcome import unstorable
 
 _logger = logging.getLogger("horsies.worker")
 
-# 500 per batch: the knee of the curve in performance.md. Bytes keep one statement far below protocol limits.
+# 500 per batch: the knee of the curve in performance.md. Bytes keep one statement far below
+# protocol limits.
 _MAX_ROWS = 500
 _MAX_BYTES = 16_000_000
 # What may wait while the database is away; a full store stops claiming.
@@ -40,7 +42,10 @@ class Recorded:
 
 
 class Completer:
-    """The only writer of ends. `on_recorded` is called for every completion once its fate is committed."""
+    """The only writer of ends.
+
+    `on_recorded` is called for every completion once its fate is committed.
+    """
 
     def __init__(
         self, link: Link, owner_id: str, on_recorded: Callable[[Sequence[Recorded]], None]
@@ -120,7 +125,10 @@ class Completer:
         return await self._write(batch[:middle]) + await self._write(batch[middle:])
 
     async def _write_refused(self, completion: Completion, error: psycopg.Error) -> list[Recorded]:
-        """PostgreSQL refuses this very outcome: its task fails with the reason, the others go on."""
+        """PostgreSQL refuses this very outcome: its task fails with the reason.
+
+        The others go on.
+        """
         task = completion.task
         _logger.error("task %s: its outcome cannot be stored: %s", task.id, error)
         reason = str(error).partition("\n")[0].replace("\x00", "")

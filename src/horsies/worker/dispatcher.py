@@ -1,4 +1,7 @@
-"""What this worker holds: hands started tasks to their executors and turns their ends into completions."""
+"""What this worker holds.
+
+Hands started tasks to their executors and turns their ends into completions.
+"""
 
 import logging
 import random

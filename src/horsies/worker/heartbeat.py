@@ -1,4 +1,7 @@
-"""Signs of life for all a worker holds, in one write: claimer and runner heartbeats, leases, waiting outcomes."""
+"""Signs of life for all a worker holds, in one write: claimer and runner heartbeats, leases.
+
+Waiting outcomes.
+"""
 
 import asyncio
 import logging
@@ -18,7 +21,10 @@ _logger = logging.getLogger("horsies.worker")
 
 
 class Heartbeat:
-    """Writes what is owed; the first row once a claim or run outlives half its interval or one second."""
+    """Writes what is owed.
+
+    The first row once a claim or run outlives half its interval or one second.
+    """
 
     def __init__(
         self,
@@ -40,7 +46,10 @@ class Heartbeat:
         self._claim_beats: dict[str, float] = {}
 
     async def run(self) -> None:
-        """Beat until cancelled. Heartbeats outlive the drain: a worker finishing its last task must not look dead."""
+        """Beat until cancelled.
+
+        Heartbeats outlive the drain: a worker finishing its last task must not look dead.
+        """
         pause_s = min(self._runner_first_s, self._claimer_first_s) / 2
         while True:
             await asyncio.sleep(pause_s)

@@ -1,6 +1,7 @@
-"""Lanes: the execution kinds of an app as the claim statement sees them, each with its executor and its room.
+"""Lanes: the execution kinds of an app, as the claim statement sees them.
 
-Lane 1 is the kind of every name this worker does not know; an app of one kind has one lane and no names to compare.
+Lane 1 is the kind of every name this worker does not know; an app of one kind has one lane and no
+names to compare.
 """
 
 from collections.abc import Mapping
@@ -30,7 +31,10 @@ class Lane:
         self._mean_s: float | None = None
 
     def room(self, *, may_prefetch: bool) -> int:
-        """How many more tasks may start now: the free slots, and what they work off within the horizon."""
+        """How many more tasks may start now: the free slots.
+
+        And what they work off within the horizon.
+        """
         depth = self._depth() if may_prefetch else 1
         if isinstance(self.executor, ProcessExecutor):
             self.executor.depth = depth

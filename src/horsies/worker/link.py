@@ -1,4 +1,7 @@
-"""A service's own database connection: reopened when it breaks, with the back-off of the resilience settings."""
+"""A service's own database connection: reopened when it breaks.
+
+With the back-off of the resilience settings.
+"""
 
 import asyncio
 import logging

@@ -9,7 +9,10 @@ from horsies.config import AppConfig, QueueMode
 
 @dataclass(frozen=True, slots=True)
 class WorkerConfig:
-    """Settings of one worker process; 0 means automatic, never or off, as `horsies worker --help` says."""
+    """Settings of one worker process; 0 means automatic, never or off.
+
+    As `horsies worker --help` says.
+    """
 
     processes: int = field(default_factory=lambda: os.cpu_count() or 1)
     concurrency: int = 100

@@ -79,13 +79,14 @@ def _concurrency(config: AppConfig, settings: WorkerConfig) -> str:
 def _print_banner(app: Horsies, worker: Worker) -> None:
     from horsies.version import __version__
 
+    identity = worker.identity
     queues = ", ".join(queue.name for queue in worker.queues)
     names = app.list_tasks()
     shown = ", ".join(names[:10]) + (f" and {len(names) - 10} more" if len(names) > 10 else "")
     lines = [
-        f"horsies {__version__} · {app.role} · pid {worker.identity.pid} on {worker.identity.hostname}",
+        f"horsies {__version__} · {app.role} · pid {identity.pid} on {identity.hostname}",
         f"  database  {mask_url(app.get_broker().session.address.url)}",
         f"  queues    {queues}",
         f"  tasks     {shown or 'none'}",
     ]
-    print("\n".join(lines), file=sys.stderr, flush=True)  # noqa: T201 - the banner is for people
+    print("\n".join(lines), file=sys.stderr, flush=True)

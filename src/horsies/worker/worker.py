@@ -39,7 +39,10 @@ _logger = logging.getLogger("horsies.worker")
 
 
 class Worker:
-    """One worker process. Three connections carry statements, one carries notifications and the liveness lock."""
+    """One worker process.
+
+    Three connections carry statements, one carries notifications and the liveness lock.
+    """
 
     def __init__(self, app: Horsies, settings: WorkerConfig) -> None:
         self._app = app
@@ -96,7 +99,8 @@ class Worker:
                 slots = settings.thread_count
                 executor = ThreadExecutor(definitions, slots, capture=capture)
             else:
-                # Also lane 1 of an app without process tasks: unknown names only get their error here.
+                # Also lane 1 of an app without process tasks: unknown names only get their error
+                # here.
                 executor = InLoopExecutor(definitions, slots, capture=capture)
             lanes.append(Lane(kind, executor, slots))
         return lanes, task_lanes
@@ -130,7 +134,8 @@ class Worker:
                     await self._claimer.run(self.stopping, self._on_idle)
                     await self._drain()
                 finally:
-                    # Also when a bug ends the claimer: what is known is written before the worker goes.
+                    # Also when a bug ends the claimer: what is known is written before the worker
+                    # goes.
                     await self._completer.flush()
                 for service in services:
                     service.cancel()
