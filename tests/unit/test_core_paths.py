@@ -20,6 +20,9 @@ PATHS = {
     "horsies.core.models.tasks": """horsies TaskResult TaskError BUILTIN_CODE_REGISTRY
         BuiltInTaskCode OperationalErrorCode ContractCode RetrievalCode OutcomeCode RetryPolicy
         TaskInfo TaskAttemptInfo""",
+    "horsies.core.models.task_pg": """horsies.database.models Base TaskModel TaskAttemptModel
+        TaskHeartbeatModel WorkerStateModel ScheduleStateModel WorkflowModel WorkflowTaskModel
+        TaskLogModel""",
     "horsies.core.types.result": "horsies.result Result Ok Err UnwrapError is_ok is_err",
     "horsies.core.types.status": """horsies.states TaskStatus TaskAttemptOutcome
         TASK_TERMINAL_STATES""",

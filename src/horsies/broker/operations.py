@@ -4,7 +4,7 @@ Blocking and awaiting callers share them.
 """
 
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple, TypeVar
 
@@ -127,8 +127,7 @@ def attempts(task_id: str) -> Operation[StoredAttempt, list[TaskAttemptInfo]]:
 
 
 def with_attempts(info: TaskInfo, found: list[TaskAttemptInfo]) -> TaskInfo:
-    fields = {name: getattr(info, name) for name in asdict(info)}
-    return TaskInfo(**{**fields, "attempts": found})
+    return replace(info, attempts=found)
 
 
 def _task_info(row: StoredTask, decode: Decode) -> TaskInfo:

@@ -5,9 +5,10 @@ A façade; each concern has its own file.
 
 import asyncio
 from datetime import datetime, timedelta
+from functools import cached_property
 from typing import Any, Literal
 
-from horsies.broker import health, operations
+from horsies.broker import health, operations, orm, status
 from horsies.broker.enqueue import Answer, Enqueuer
 from horsies.broker.lost import LostRuns
 from horsies.broker.results import AnyResult, ResultWaiter
@@ -113,6 +114,13 @@ class PostgresBroker:
     ) -> BrokerResult[TaskInfo | None]:
         return await asyncio.to_thread(self.get_task_info, task_id, **include)
 
+    def get_task_status(self, task_id: str) -> BrokerResult[dict[str, Any] | None]:
+        """The task as the HTTP status shows it: plain values only."""
+        return self.session.perform(status.status(task_id))
+
+    async def get_task_status_async(self, task_id: str) -> BrokerResult[dict[str, Any] | None]:
+        return await self.session.perform_async(status.status(task_id))
+
     async def cancel_task(self, task_id: str) -> BrokerResult[bool]:
         """Withdraw a task that has not started."""
         return await self.session.perform_async(operations.cancel(task_id))
@@ -195,6 +203,11 @@ class PostgresBroker:
     async def expire_pending_tasks(self) -> BrokerResult[int]:
         """End overdue PENDING tasks, by hand."""
         return await self.session.perform_async(operations.expire())
+
+    @cached_property
+    def session_factory(self) -> Any:
+        """SQLAlchemy's `AsyncSession`s on this database; needs the extra `sqlalchemy`."""
+        return orm.make_session_factory(self.session)
 
     def ping(self, timeout_ms: int = 2_000) -> BrokerResult[DatabasePing]:
         return health.ping_database(self.session, timeout_ms)

@@ -42,7 +42,21 @@ class TaskFunction(ABC, Generic[P, T]):
         self, delay: int, *args: P.args, **kwargs: P.kwargs
     ) -> TaskSendResult[TaskHandle[T]]: ...
     @abstractmethod
-    def with_options(self, **options: Any) -> "TaskSendOptions[P, T]": ...
+    def with_options(  # noqa: PLR0913 - keyword-only options, each its own choice
+        self,
+        *,
+        good_until: datetime | None = None,
+        unique_key: str | None = None,
+        unique_scope: Literal["unfinished", "stored"] = "unfinished",
+        priority: int | None = None,
+        queue_name: str | None = None,
+        run_at: datetime | None = None,
+        delay: float | timedelta | None = None,
+        tags: Iterable[str] = (),
+        timeout_ms: int | None = None,
+        soft_timeout_ms: int | None = None,
+        connection: Any = None,
+    ) -> "TaskSendOptions[P, T]": ...
     @abstractmethod
     def retry_send(self, error: TaskSendError) -> TaskSendResult[TaskHandle[T]]: ...
     @abstractmethod
@@ -221,7 +235,7 @@ class RegisteredTask(TaskFunction[P, T]):
                     retryable=False,
                     task_id=task_id if keep else None,
                     payload=payload if keep else None,
-                )  # fmt: skip
+                )
             )
         return task_id, payload
 

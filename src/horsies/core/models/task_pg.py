@@ -1,0 +1,27 @@
+"""Re-exports: the optional SQLAlchemy mirror of the tables (extra `sqlalchemy`)."""
+
+from horsies.database.models import (
+    Base,
+    ScheduleStateModel,
+    SchemaVersionModel,
+    TaskAttemptModel,
+    TaskHeartbeatModel,
+    TaskLogModel,
+    TaskModel,
+    WorkerStateModel,
+    WorkflowModel,
+    WorkflowTaskModel,
+)
+
+__all__ = [
+    "Base",
+    "ScheduleStateModel",
+    "SchemaVersionModel",
+    "TaskAttemptModel",
+    "TaskHeartbeatModel",
+    "TaskLogModel",
+    "TaskModel",
+    "WorkerStateModel",
+    "WorkflowModel",
+    "WorkflowTaskModel",
+]

@@ -1,0 +1,110 @@
+"""The SQLAlchemy mirror makes the same tables as the migrations, as the catalog tells them."""
+
+import subprocess
+import sys
+
+import psycopg
+import pytest
+from sqlalchemy import create_engine
+
+from horsies import PostgresBroker, PostgresConfig
+from horsies.core.models.task_pg import Base, TaskModel
+
+COLUMNS = """
+    select c.relname, a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull,
+        pg_get_expr(d.adbin, d.adrelid), o.collname
+    from pg_attribute a
+    join pg_class c on c.oid = a.attrelid and c.relkind = 'r'
+    left join pg_attrdef d on d.adrelid = a.attrelid and d.adnum = a.attnum
+    left join pg_collation o on o.oid = a.attcollation
+    where c.relnamespace = 'public'::regnamespace and a.attnum > 0
+    order by c.relname, a.attnum
+"""
+CONSTRAINTS = """
+    select conrelid::regclass::text, conname, pg_get_constraintdef(oid)
+    from pg_constraint where connamespace = 'public'::regnamespace order by 1, 2
+"""
+INDEXES = """
+    select tablename, indexname, indexdef from pg_indexes where schemaname = 'public' order by 1, 2
+"""
+
+
+@pytest.fixture
+def mirrored_url(empty_database_url: str) -> str:
+    engine = create_engine(empty_database_url.replace("postgresql:", "postgresql+psycopg:"))
+    Base.metadata.create_all(engine)
+    engine.dispose()
+    return empty_database_url
+
+
+@pytest.mark.seed("S157")
+@pytest.mark.parametrize(
+    "catalog", [COLUMNS, CONSTRAINTS, INDEXES], ids=["columns", "constraints", "indexes"]
+)
+def test_mirror_equals_the_migrations(catalog: str, database_url: str, mirrored_url: str) -> None:
+    with psycopg.connect(database_url) as migrated, psycopg.connect(mirrored_url) as mirrored:
+        expected = migrated.execute(catalog).fetchall()
+        found = mirrored.execute(catalog).fetchall()
+
+    assert expected
+    assert found == expected
+
+
+def test_a_stored_task_is_read_through_the_model(database_url: str) -> None:
+    from sqlalchemy.orm import Session
+
+    broker = PostgresBroker(PostgresConfig(database_url=database_url))
+    broker.enqueue("any", task_id="t-1", enqueue_sha="x").unwrap()
+    broker.close()
+
+    engine = create_engine(database_url.replace("postgresql:", "postgresql+psycopg:"))
+    with Session(engine) as session:
+        task = session.get_one(TaskModel, "t-1")
+    engine.dispose()
+
+    assert (task.task_name, task.status, task.priority) == ("any", "PENDING", 100)
+
+
+async def test_session_factory_gives_transactions_on_the_same_database(database_url: str) -> None:
+    from sqlalchemy import select
+
+    broker = PostgresBroker(PostgresConfig(database_url=database_url))
+    (await broker.enqueue_async("any", task_id="t-1", enqueue_sha="x")).unwrap()
+
+    async with broker.session_factory() as session:
+        (await session.get_one(TaskModel, "t-1")).priority = 7
+        await session.flush()
+        await session.rollback()
+        after = await session.scalar(select(TaskModel.priority))
+    await broker.close_async()
+
+    assert after == 100
+
+
+async def test_session_factory_works_in_the_configured_schema(empty_database_url: str) -> None:
+    config = PostgresConfig(database_url=empty_database_url, schema="our jobs")
+    broker = PostgresBroker(config)
+    (await broker.enqueue_async("any", task_id="t-1", enqueue_sha="x")).unwrap()
+
+    async with broker.session_factory() as session:
+        found = await session.get(TaskModel, "t-1")
+    await broker.close_async()
+
+    assert found is not None
+
+
+def test_the_package_works_without_sqlalchemy() -> None:
+    """A `None` in `sys.modules` makes an import fail as if the library were not installed."""
+    program = (
+        "import sys; sys.modules['sqlalchemy'] = None\n"
+        "import horsies, horsies.cli.worker, horsies.worker.startup\n"
+        "broker = horsies.PostgresBroker(horsies.PostgresConfig(database_url='postgresql://h/d'))\n"
+        "try: broker.session_factory\n"
+        "except horsies.ConfigurationError as error: print(error.help_text)\n"
+    )
+
+    done = subprocess.run(
+        [sys.executable, "-c", program], check=False, capture_output=True, text=True
+    )
+
+    assert "horsies[sqlalchemy]" in done.stdout, done.stderr
