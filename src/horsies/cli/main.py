@@ -14,6 +14,7 @@ COMMANDS = {
     "check": ("horsies.cli.check:command", "Validate an app without starting anything."),
     "migrate": ("horsies.cli.migrate:command", "Create or upgrade the tables and exit."),
     "ping": ("horsies.cli.ping:command", "Ask the database, and the workers, for a sign of life."),
+    "demo": ("horsies.cli.demo:command", "Run a few hundred tasks here and show what happens."),
     "pg": ("horsies.cli.pg:command", "Use the embedded PostgreSQL of this project."),
 }
 
