@@ -11,6 +11,7 @@ import psycopg
 from psycopg import Connection
 
 from horsies.broker.types import BrokerErrorCode, BrokerOperationError
+from horsies.clock import monotonic
 from horsies.config import PostgresConfig
 from horsies.config.database import to_psycopg_url
 from horsies.database.connection import (
@@ -23,6 +24,7 @@ from horsies.database.connection import (
 from horsies.database.listener import Listener
 from horsies.database.migrate import migrate, resolve_schema
 from horsies.database.statement import Statement, is_connection_failure, run, run_blocking
+from horsies.database.watchdog import Watchdog, hang_up
 from horsies.errors import HorsiesError
 from horsies.result import Err, Ok, Result
 
@@ -56,6 +58,7 @@ class Session:
         )
         self._listener: Listener | None = None
         self._is_schema_ready = False
+        self._watchdog = Watchdog()
 
     @property
     def address(self) -> Address:
@@ -154,25 +157,43 @@ class Session:
 
     def run(self, statement: Statement[Row]) -> list[Row]:
         """Run one statement, once more on a fresh connection if the kept one had died unnoticed."""
+        started_at = monotonic()
         try:
-            with self.blocking_pool().connection() as connection:
-                return run_blocking(connection, statement)
+            return self._run_once(statement)
         except FAILURES as error:
-            if not _died_in_pool(error):
+            if not self._died_in_pool(error, started_at):
                 raise
-        with self.blocking_pool().connection() as connection:
+        return self._run_once(statement)
+
+    def _run_once(self, statement: Statement[Row]) -> list[Row]:
+        with (
+            self.blocking_pool().connection() as connection,
+            self._watchdog.limit(connection, self.config.pool_timeout),
+        ):
             return run_blocking(connection, statement)
 
     async def run_async(self, statement: Statement[Row]) -> list[Row]:
-        pool = self.async_pool()
+        started_at = monotonic()
         try:
-            async with pool.connection() as connection:
-                return await run(connection, statement)
+            return await self._run_once_async(statement)
         except FAILURES as error:
-            if not _died_in_pool(error):
+            if not self._died_in_pool(error, started_at):
                 raise
-        async with pool.connection() as connection:
-            return await run(connection, statement)
+        return await self._run_once_async(statement)
+
+    async def _run_once_async(self, statement: Statement[Row]) -> list[Row]:
+        async with self.async_pool().connection() as connection:
+            loop = asyncio.get_running_loop()
+            timer = loop.call_later(self.config.pool_timeout, hang_up, connection)
+            try:
+                return await run(connection, statement)
+            finally:
+                timer.cancel()
+
+    def _died_in_pool(self, error: BaseException, started_at: float) -> bool:
+        """A kept connection had ended unnoticed: known at once, not after a time-out."""
+        at_once = monotonic() - started_at < self.config.pool_timeout / 2
+        return at_once and is_connection_failure(error) and not isinstance(error, PoolTimeoutError)
 
     async def close_async(self) -> None:
         with self._lock:
@@ -200,7 +221,3 @@ def operation_error(code: BrokerErrorCode, error: BaseException) -> BrokerOperat
     return BrokerOperationError(
         code, f"{type(error).__name__}: {error}", is_connection_failure(error), error
     )
-
-
-def _died_in_pool(error: BaseException) -> bool:
-    return is_connection_failure(error) and not isinstance(error, PoolTimeoutError)

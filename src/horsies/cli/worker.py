@@ -42,6 +42,12 @@ _COUNT = click.IntRange(min=0)
 @click.option(
     "--queues", default="", help="Serve only these queues, separated by commas.  [default: all]"
 )
+@click.option(
+    "--drain-timeout",
+    type=click.FloatRange(min=0),
+    default=None,
+    help="Seconds until a stopping worker hands back what is interruptible.  [default: no limit]",
+)
 @click.option("--burst", is_flag=True, help="Run what is waiting, then exit.")
 @click.option("--reload", is_flag=True, help="Restart when a Python file changes (development).")
 @click.option(
@@ -102,6 +108,7 @@ def run_worker(app: Any, locator: str | None, options: dict[str, Any]) -> int:
         max_memory_per_child_mb=options["max_memory_per_child_mb"],
         app_locator=locator,
         is_burst=options["burst"],
+        drain_timeout_s=options["drain_timeout"],
     )
     return asyncio.run(serve(app, settings, [signal.SIGTERM, signal.SIGINT]))
 

@@ -6,7 +6,14 @@ from datetime import timedelta
 
 from horsies.database.arrays import plain_array, quoted_array
 from horsies.database.functions import call_sql
-from horsies.database.rows import ExpiredTask, Receipt, Scalar, StaleRun, WorkerStats
+from horsies.database.rows import (
+    AbsentWorker,
+    ExpiredTask,
+    Receipt,
+    Scalar,
+    StaleRun,
+    WorkerStats,
+)
 from horsies.database.sql_files import query
 from horsies.database.statement import Statement
 
@@ -81,3 +88,13 @@ def prune(kind: str, older_than: timedelta) -> Statement[Scalar]:
     """One batch of `heartbeats`, `worker_states` or `workflows`."""
     parameters = {"older_than": older_than, "batch_limit": BATCH}
     return Statement(call_sql(f"prune_{kind}"), parameters, Scalar)
+
+
+def absent_workers(seen_within: timedelta | None) -> Statement[AbsentWorker]:
+    """Workers whose session lock is free although they have held it."""
+    return Statement(call_sql("absent_workers"), {"seen_within": seen_within}, AbsentWorker)
+
+
+def runs_of(owner_id: str) -> Statement[StaleRun]:
+    parameters = {"owner_id": owner_id, "batch_limit": BATCH}
+    return Statement(call_sql("runs_of"), parameters, StaleRun)

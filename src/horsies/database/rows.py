@@ -110,6 +110,15 @@ class StaleRun(NamedTuple):
     now_at: datetime
 
 
+class AbsentWorker(NamedTuple):
+    """A worker that is gone from the database, and how to recognize its process on its host."""
+
+    worker_id: str
+    hostname: str
+    pid: int
+    pid_started_at: float | None
+
+
 class ExpiredTask(NamedTuple):
     id: str
     task_name: str

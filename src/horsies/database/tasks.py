@@ -144,10 +144,7 @@ def complete_tasks(owner_id: str, completions: Sequence[Completion]) -> Statemen
     return Statement(
         call_sql("complete_tasks"),
         {
-            "owner_id": owner_id,
-            "task_ids": plain_array([c.task.id for c in completions]),
-            "claims": quoted_array([c.task.claim for c in completions]),
-            "attempts": plain_array([c.task.attempt for c in completions]),
+            **_claims(owner_id, completions),
             "results": quoted_array([c.result for c in completions]),
         },
         Receipt,
@@ -159,10 +156,7 @@ def fail_tasks(owner_id: str, completions: Sequence[Completion]) -> Statement[Fa
     return Statement(
         call_sql("fail_tasks"),
         {
-            "owner_id": owner_id,
-            "task_ids": plain_array([c.task.id for c in completions]),
-            "claims": quoted_array([c.task.claim for c in completions]),
-            "attempts": plain_array([c.task.attempt for c in completions]),
+            **_claims(owner_id, completions),
             "results": quoted_array([c.result for c in completions]),
             "error_codes": quoted_array([c.error_code for c in completions]),
             "error_messages": quoted_array([c.error_message for c in completions]),
@@ -172,6 +166,34 @@ def fail_tasks(owner_id: str, completions: Sequence[Completion]) -> Statement[Fa
         },
         FailReceipt,
     )
+
+
+def cancel_running_tasks(owner_id: str, completions: Sequence[Completion]) -> Statement[Receipt]:
+    """T16 for runs that were stopped on request."""
+    return Statement(
+        call_sql("cancel_running_tasks"),
+        {
+            **_claims(owner_id, completions),
+            "results": quoted_array([c.result for c in completions]),
+            "error_messages": quoted_array([c.error_message for c in completions]),
+        },
+        Receipt,
+    )
+
+
+def interrupt_tasks(owner_id: str, completions: Sequence[Completion]) -> Statement[Receipt]:
+    """T17: back to PENDING, no attempt counted."""
+    return Statement(call_sql("interrupt_tasks"), _claims(owner_id, completions), Receipt)
+
+
+def _claims(owner_id: str, completions: Sequence[Completion]) -> dict[str, object]:
+    """The fence: who ends which claim of which attempt."""
+    return {
+        "owner_id": owner_id,
+        "task_ids": plain_array([c.task.id for c in completions]),
+        "claims": quoted_array([c.task.claim for c in completions]),
+        "attempts": plain_array([c.task.attempt for c in completions]),
+    }
 
 
 def store_logs(completions: Sequence[Completion]) -> Statement[Scalar]:
@@ -193,6 +215,12 @@ def cancel_tasks(task_ids: Sequence[str]) -> Statement[Receipt]:
     return Statement(
         call_sql("cancel_tasks"), {"task_ids": quoted_array(sorted(task_ids))}, Receipt
     )
+
+
+def request_cancel(task_ids: Sequence[str]) -> Statement[Receipt]:
+    """T14 for waiting tasks; for running ones the wish is stored and their worker told."""
+    parameters = {"task_ids": quoted_array(sorted(task_ids))}
+    return Statement(call_sql("request_cancel"), parameters, Receipt)
 
 
 def requeue_tasks(task_ids: Sequence[str], *, include_completed: bool) -> Statement[Receipt]:

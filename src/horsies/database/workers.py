@@ -68,3 +68,8 @@ def notify(notifications: Sequence[tuple[str, str]]) -> Statement[Scalar]:
 
 def ping() -> Statement[Ping]:
     return Statement(query("tasks", "ping"), {}, Ping)
+
+
+def cancel_requests(worker_id: str) -> Statement[Scalar]:
+    """Running tasks of this worker that someone asked to end."""
+    return Statement(query("workers", "cancel_requests"), {"worker_id": worker_id}, Scalar)

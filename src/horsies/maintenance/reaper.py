@@ -16,6 +16,7 @@ from horsies.config import RecoveryConfig
 from horsies.database import recovery
 from horsies.database.rows import Scalar
 from horsies.database.statement import Statement, is_connection_failure, is_passing
+from horsies.maintenance.processes import is_executing
 from horsies.states import TASK_TERMINAL_STATES
 
 Row = TypeVar("Row")
@@ -46,9 +47,10 @@ class Swept:
 class Reaper:
     """Runs the steps in order; a failing step never stops the others."""
 
-    def __init__(self, connection: Connection, config: RecoveryConfig) -> None:
+    def __init__(self, connection: Connection, config: RecoveryConfig, *, hostname: str) -> None:
         self._connection = connection
         self._config = config
+        self._hostname = hostname
         self._retention_at = 0.0
         self._strikes: dict[str, int] = {}
 
@@ -69,6 +71,7 @@ class Reaper:
             await self._step("requeue stale claims", self._requeue_claims, swept)
         if self._config.auto_fail_stale_running:
             await self._step("give up lost runs", self._give_up_runs, swept)
+            await self._step("give up orphans", self._give_up_orphans, swept)
         await self._step("expire overdue tasks", self._expire, swept)
         await self._step("prune heartbeats", self._prune_heartbeats, swept)
         if monotonic() >= self._retention_at:
@@ -104,6 +107,20 @@ class Reaper:
             swept.lost += len(receipts)
             if not receipts:  # locked or revived meanwhile: the next pass sees
                 return
+
+    async def _give_up_orphans(self, swept: Swept) -> None:
+        """Runs of this host whose process is gone need only two missed heartbeats."""
+        stale_after = timedelta(milliseconds=2 * self._config.runner_heartbeat_interval_ms)
+        runs = await self._connection.run(recovery.stale_runs(stale_after))
+        reason = "worker process no longer running"
+        lost = [
+            judge_lost(run, stale_after, reason)
+            for run in runs
+            if run.worker_hostname == self._hostname and not is_executing(run)
+        ]
+        if lost:
+            statement = recovery.fail_lost_tasks(stale_after, lost)
+            swept.lost += len(await self._connection.run(statement))
 
     async def _expire(self, swept: Swept) -> None:
         swept.expired += await self._repeat(recovery.expire_tasks())

@@ -5,7 +5,10 @@ And the completion that ends its attempt.
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import NamedTuple
+from typing import Literal, NamedTuple, TypeAlias
+
+# T6; T7 or T8; T16; T17.
+Ending: TypeAlias = Literal["complete", "fail", "cancel", "interrupt"]
 
 
 class ClaimedTask(NamedTuple):
@@ -38,6 +41,7 @@ class Completion:
 
     task: ClaimedTask
     result: str
+    way: Ending = "complete"
     attempt_outcome: str | None = None
     error_code: str | None = None
     error_message: str | None = None

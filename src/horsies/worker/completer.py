@@ -16,8 +16,14 @@ import psycopg
 from horsies.clock import monotonic
 from horsies.database.rows import FailReceipt, Receipt
 from horsies.database.statement import Statement, is_passing
-from horsies.database.tasks import complete_tasks, fail_tasks, store_logs
-from horsies.tasks.claims import Completion
+from horsies.database.tasks import (
+    cancel_running_tasks,
+    complete_tasks,
+    fail_tasks,
+    interrupt_tasks,
+    store_logs,
+)
+from horsies.tasks.claims import Completion, Ending
 from horsies.worker.link import Link
 from horsies.worker.outcome import unstorable
 
@@ -34,7 +40,10 @@ _MAX_WAITING_BYTES = 256_000_000
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """A completion as the database took it: 'completed', 'failed', 'retried' or 'claim_lost'."""
+    """A completion as the database took it.
+
+    'completed', 'failed', 'retried', 'cancelled', 'interrupted' or 'claim_lost'.
+    """
 
     completion: Completion
     outcome: str
@@ -136,32 +145,42 @@ class Completer:
         return await self._link.persistently("writing results", lambda: self._write_once([instead]))
 
     async def _write_once(self, batch: Sequence[Completion]) -> list[Recorded]:
-        succeeded = [c for c in batch if c.attempt_outcome is None]
-        failed = [_without_nul(c) for c in batch if c.attempt_outcome is not None]
-        logged = [_without_nul(c) for c in batch if c.log]
-        if not failed and not logged:
-            refusals = await self._link.run(complete_tasks(self._owner_id, succeeded))
-            return _completed(succeeded, refusals)
-        statements: list[Statement[Any]] = [
-            *([complete_tasks(self._owner_id, succeeded)] if succeeded else []),
-            *([fail_tasks(self._owner_id, failed)] if failed else []),
-            *([store_logs(logged)] if logged else []),
-        ]
+        if all(c.way == "complete" and not c.log for c in batch):
+            refusals = await self._link.run(complete_tasks(self._owner_id, batch))
+            return _recorded(batch, refusals)
+        parts = [(way, [_without_nul(c) for c in batch if c.way == way]) for way in _STATEMENTS]
+        parts = [(way, part) for way, part in parts if part]
+        statements = [_STATEMENTS[way](self._owner_id, part) for way, part in parts]
+        if logged := [_without_nul(c) for c in batch if c.log]:
+            statements.append(store_logs(logged))
         answers = await self._link.run_together(statements)
-        recorded = _completed(succeeded, answers.pop(0)) if succeeded else []
-        if failed:
-            recorded += _failed(failed, answers.pop(0))
+        recorded: list[Recorded] = []
+        for (_, part), receipts in zip(parts, answers, strict=False):
+            recorded += _recorded(part, receipts)
         return recorded
 
 
-def _completed(batch: Sequence[Completion], refusals: Sequence[Receipt]) -> list[Recorded]:
-    lost = {receipt.task_id for receipt in refusals}
-    return [Recorded(c, "claim_lost" if c.task.id in lost else "completed") for c in batch]
+_STATEMENTS: dict[Ending, Callable[[str, Sequence[Completion]], Statement[Any]]] = {
+    "complete": complete_tasks,
+    "fail": fail_tasks,
+    "cancel": cancel_running_tasks,
+    "interrupt": interrupt_tasks,
+}
 
 
-def _failed(batch: Sequence[Completion], receipts: Sequence[FailReceipt]) -> list[Recorded]:
+def _recorded(
+    batch: Sequence[Completion], receipts: Sequence[Receipt] | Sequence[FailReceipt]
+) -> list[Recorded]:
+    """Completions with what the database said of them; of plain successes it says nothing."""
     by_id = {receipt.task_id: receipt for receipt in receipts}
-    return [Recorded(c, by_id[c.task.id].outcome, by_id[c.task.id].retry_after_s) for c in batch]
+    recorded: list[Recorded] = []
+    for completion in batch:
+        receipt = by_id.get(completion.task.id)
+        retry_after_s = receipt.retry_after_s if isinstance(receipt, FailReceipt) else None
+        recorded.append(
+            Recorded(completion, receipt.outcome if receipt else "completed", retry_after_s)
+        )
+    return recorded
 
 
 def _without_nul(completion: Completion) -> Completion:

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 
 from horsies.clock import monotonic
 from horsies.config import AppConfig
-from horsies.executors.base import Call, Delivered, NotBegun, Outcome
+from horsies.executors.base import Call, Delivered, Outcome
 from horsies.tasks.claims import ClaimedTask
 from horsies.tasks.options import parse_task_options
 from horsies.worker.completer import Completer
 from horsies.worker.lanes import Lane
-from horsies.worker.outcome import judge
+from horsies.worker.outcome import StopReason, judge
 
 _logger = logging.getLogger("horsies.worker")
 _random = random.SystemRandom()
@@ -30,6 +30,7 @@ class Running:
     pid: int
     started_at: float
     beat_at: float
+    stop: StopReason | None = None
 
 
 class Dispatcher:
@@ -49,7 +50,6 @@ class Dispatcher:
         self._own_pid = own_pid
         self._on_room = on_room
         self.running: dict[str, Running] = {}
-        self.unbegun: list[ClaimedTask] = []
         self._warned: set[str] = set()
 
     def start(self, task: ClaimedTask) -> None:
@@ -76,12 +76,15 @@ class Dispatcher:
         if isinstance(outcome, Delivered):
             held.lane.measure(outcome.duration_s)
             self._warn_if_large(call, outcome)
-        completion = judge(held.task, outcome, random=_random)
-        if completion is not None:
-            self._completer.add(completion)
-        elif isinstance(outcome, NotBegun):
-            self.unbegun.append(held.task)
+        self._completer.add(judge(held.task, outcome, stop=held.stop, random=_random))
         self._on_room()
+
+    def stop(self, task_id: str, reason: StopReason) -> None:
+        """End a running task; its outcome follows through its executor."""
+        held = self.running.get(task_id)
+        if held is not None and held.stop is None:
+            held.stop = reason
+            held.lane.executor.stop(task_id)
 
     def _warn_if_large(self, call: Call, outcome: Delivered) -> None:
         limit = self._config.payload_warn_bytes

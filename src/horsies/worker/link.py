@@ -5,7 +5,8 @@ With the back-off of the resilience settings.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
 from psycopg import AsyncConnection
@@ -14,11 +15,14 @@ from horsies.clock import jittered
 from horsies.config import WorkerResilienceConfig
 from horsies.database.connection import Address
 from horsies.database.statement import Statement, is_connection_failure, is_passing, run
+from horsies.database.watchdog import hang_up
 
 Row = TypeVar("Row")
 T = TypeVar("T")
 
 _logger = logging.getLogger("horsies.worker")
+# Far longer than any statement of ours takes; a server that is mute for so long has gone.
+_LIMIT_S = 60.0
 
 
 class DatabaseLostError(Exception):
@@ -34,25 +38,17 @@ class Link:
         self._resilience = resilience
         self._connection: AsyncConnection[Any] | None = None
         self._failures = 0
+        self._lock = asyncio.Lock()
 
     async def run(self, statement: Statement[Row]) -> list[Row]:
         """Perform a statement in its own transaction."""
-        connection = await self._open()
-        try:
+        async with self._lent() as connection:
             return await run(connection, statement)
-        except BaseException:
-            await self._discard_if_unusable()
-            raise
 
     async def run_together(self, statements: Sequence[Statement[Any]]) -> list[list[Any]]:
         """Perform statements in one transaction."""
-        connection = await self._open()
-        try:
-            async with connection.transaction():
-                return [await run(connection, statement) for statement in statements]
-        except BaseException:
-            await self._discard_if_unusable()
-            raise
+        async with self._lent() as connection, connection.transaction():
+            return [await run(connection, statement) for statement in statements]
 
     async def persistently(self, what: str, work: Callable[[], Awaitable[T]]) -> T:
         """Repeat `work` until the database answers; give up as the resilience settings say."""
@@ -80,6 +76,20 @@ class Link:
         wait_s = max(0.1, jittered(wait_ms / 1000))
         _logger.warning("%s failed, trying again in %.1f s: %s", what, wait_s, error)
         await asyncio.sleep(wait_s)
+
+    @asynccontextmanager
+    async def _lent(self) -> AsyncIterator[AsyncConnection[Any]]:
+        """The connection, for one user at a time and within the limit of a statement."""
+        async with self._lock:
+            connection = await self._open()
+            timer = asyncio.get_running_loop().call_later(_LIMIT_S, hang_up, connection)
+            try:
+                yield connection
+            except BaseException:
+                await self._discard_if_unusable()
+                raise
+            finally:
+                timer.cancel()
 
     async def _open(self) -> AsyncConnection[Any]:
         if self._connection is None or self._connection.closed:

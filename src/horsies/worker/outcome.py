@@ -1,7 +1,7 @@
 """Pure: how an attempt ended + its task's policy -> the completion that records it."""
 
 from random import Random
-from typing import Any, assert_never
+from typing import Any, Literal, TypeAlias, assert_never
 
 from horsies.codec.results import serialize_error_payload
 from horsies.executors.base import Crashed, Delivered, NotBegun, Outcome, Stopped, TimedOut
@@ -10,9 +10,14 @@ from horsies.tasks.claims import ClaimedTask, Completion
 from horsies.tasks.options import parse_task_options
 from horsies.tasks.retry import retry_delay_s
 
+# Why the worker ended a run: a cancel request, the end of the drain time, or a second stop signal.
+StopReason: TypeAlias = Literal["cancel", "drain", "now"]
 
-def judge(task: ClaimedTask, outcome: Outcome, *, random: Random) -> Completion | None:
-    """The completion to write; `None` when user code never ran and the claim goes back instead."""
+
+def judge(
+    task: ClaimedTask, outcome: Outcome, *, stop: StopReason | None, random: Random
+) -> Completion:
+    """The completion to write. `stop` says why the worker itself ended the run, if it did."""
     match outcome:
         case Delivered():
             return _judge_delivered(task, outcome, random)
@@ -29,18 +34,38 @@ def judge(task: ClaimedTask, outcome: Outcome, *, random: Random) -> Completion 
                 error_code=OutcomeCode.TASK_TIMEOUT, message=text, data={"timeout_ms": limit_ms}
             )
             return _lost(task, error, text, (log, truncated), random)
-        case Stopped(log, truncated):
-            text = "Worker process crashed: the worker was told to stop at once"
-            error = TaskError(
-                error_code=OperationalErrorCode.WORKER_CRASHED,
-                message=text,
-                data={"exit_code": None, "signal": None},
-            )
-            return _lost(task, error, text, (log, truncated), random)
-        case NotBegun():
-            return None
+        case Stopped() | NotBegun():
+            return _judge_stopped(task, outcome, stop, random)
         case never:
             assert_never(never)
+
+
+def _judge_stopped(
+    task: ClaimedTask, outcome: Stopped | NotBegun, stop: StopReason | None, random: Random
+) -> Completion:
+    if stop == "cancel":
+        return _cancelled(task, outcome)
+    if stop == "drain" or isinstance(outcome, NotBegun):
+        return Completion(task, "", "interrupt")
+    text = "Worker process crashed: the worker was told to stop at once"
+    error = TaskError(
+        error_code=OperationalErrorCode.WORKER_CRASHED,
+        message=text,
+        data={"exit_code": None, "signal": None},
+    )
+    return _lost(task, error, text, (outcome.log, outcome.log_truncated), random)
+
+
+def _cancelled(task: ClaimedTask, outcome: Stopped | NotBegun) -> Completion:
+    message = "The task was cancelled while it was running"
+    error = TaskError(
+        error_code=OutcomeCode.TASK_CANCELLED, message=message, data={"task_id": task.id}
+    )
+    text = serialize_error_payload(TaskResult(err=error))
+    log, truncated = (
+        (outcome.log, outcome.log_truncated) if isinstance(outcome, Stopped) else (None, False)
+    )
+    return Completion(task, text, "cancel", error_message=message, log=log, log_truncated=truncated)
 
 
 def unstorable(task: ClaimedTask, reason: str) -> Completion:
@@ -64,6 +89,7 @@ def _judge_delivered(task: ClaimedTask, delivered: Delivered, random: Random) ->
     return Completion(
         task,
         delivered.result,
+        "fail",
         "FAILED",
         delivered.error_code,
         delivered.error_message,
@@ -84,6 +110,7 @@ def _lost(
     return Completion(
         task,
         serialize_error_payload(TaskResult(err=error)),
+        "fail",
         "WORKER_FAILURE",
         code.value,
         error.message,
@@ -97,7 +124,7 @@ def _lost(
 def _failed(task: ClaimedTask, error: TaskError) -> Completion:
     code: Any = error.error_code
     text = serialize_error_payload(TaskResult(err=error))
-    return Completion(task, text, "FAILED", code.value, error.message)
+    return Completion(task, text, "fail", "FAILED", code.value, error.message)
 
 
 def _delay(task: ClaimedTask, code: str | None, random: Random) -> float | None:

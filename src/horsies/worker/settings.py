@@ -24,6 +24,7 @@ class WorkerConfig:
     max_memory_per_child_mb: int = 0
     app_locator: str | None = None
     is_burst: bool = False
+    drain_timeout_s: float | None = None
 
     @property
     def thread_count(self) -> int:

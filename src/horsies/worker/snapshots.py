@@ -33,6 +33,8 @@ class Snapshots:
         identity: Identity,
         queues: list[ServedQueue],
         parts: tuple[Link, Dispatcher, Buffer],
+        *,
+        holds_lock: bool,
     ) -> None:
         self._link, self._dispatcher, self._buffer = parts
         self._process = psutil.Process(os.getpid())
@@ -50,6 +52,7 @@ class Snapshots:
             "recovery_config": Jsonb(config.recovery.model_dump(mode="json")),
             "worker_started_at": utc_now(),
             "pid_started_at": self._process.create_time(),
+            "holds_lock": holds_lock,
         }
 
     @property

@@ -22,8 +22,10 @@ from horsies.executors.base import CaptureSettings, Executor
 from horsies.executors.in_loop import InLoopExecutor
 from horsies.executors.processes import ProcessExecutor
 from horsies.executors.threads import ThreadExecutor
+from horsies.maintenance.death_watch import DeathWatch
 from horsies.maintenance.reaper import Reaper
 from horsies.worker.buffer import Buffer
+from horsies.worker.cancelling import CANCEL_CHANNEL, CancelWatch
 from horsies.worker.child_main import AppDefinitions
 from horsies.worker.claimer import Claimer, Identity
 from horsies.worker.completer import Completer, Recorded
@@ -52,6 +54,7 @@ class Worker:
         self.stopping = asyncio.Event()
         self.stopping_now = asyncio.Event()
         self.ready = asyncio.Event()
+        self._changed = asyncio.Event()
         session = app.get_broker().session
         resilience = app.config.resilience
         self._claim_link = Link(session.address, "horsies claim", resilience)
@@ -70,6 +73,7 @@ class Worker:
             (self._claim_link, self._dispatcher, self._completer, self._buffer),
         )  # fmt: skip
         self._bell = RetryBell(self._service_link)
+        self._cancels = CancelWatch(self._service_link, self._dispatcher, self.identity.worker_id)
 
     def _make_lanes(self) -> tuple[list[Lane], dict[str, int]]:
         kinds: dict[str, Kind] = {
@@ -117,9 +121,13 @@ class Worker:
         )  # fmt: skip
         snapshots = Snapshots(
             self._app.config, self._settings, self.identity, self.queues,
-            (self._service_link, self._dispatcher, self._buffer),
+            (self._service_link, self._dispatcher, self._buffer), holds_lock=listener is not None,
         )  # fmt: skip
-        reaper = Reaper(self._service_link, self._app.config.recovery)
+        recovery, hostname = self._app.config.recovery, self.identity.hostname
+        reaper = Reaper(self._service_link, recovery, hostname=hostname)
+        watch = DeathWatch(
+            self._service_link, recovery, hostname=hostname, own_id=self.identity.worker_id
+        )
         try:
             async with asyncio.TaskGroup() as lasting:  # ends last: heartbeats outlive the drain
                 services = [
@@ -127,6 +135,8 @@ class Worker:
                     lasting.create_task(heartbeat.run(), name="heartbeat"),
                     lasting.create_task(snapshots.run(), name="snapshots"),
                     lasting.create_task(reaper.run(), name="reaper"),
+                    lasting.create_task(watch.run(), name="death watch"),
+                    lasting.create_task(self._cancels.run(), name="cancels"),
                     lasting.create_task(self._bell.run(), name="retries"),
                 ]
                 self.ready.set()
@@ -152,6 +162,7 @@ class Worker:
         if self.stopping.is_set():
             self.stopping_now.set()
         self.stopping.set()
+        self._changed.set()
         self._claimer.look()
 
     async def _drain(self) -> None:
@@ -161,21 +172,37 @@ class Worker:
             _logger.info(
                 "stopping: %d claims handed back, %d tasks to finish", returned, len(running)
             )
-        while running and not self.stopping_now.is_set():
-            self._room = asyncio.Event()
-            waits = [self._room.wait(), self.stopping_now.wait()]
-            await _first(waits)
+        try:
+            async with asyncio.timeout(self._settings.drain_timeout_s):
+                await self._until_free_or_stopped()
+        except TimeoutError:
+            self._interrupt()
+            await self._until_free_or_stopped()
         if running:
             _logger.warning("stopping now: %d running tasks are ended", len(running))
             for lane in self._lanes:
                 await lane.executor.close(kill=True)
 
-    _room: asyncio.Event | None = None
+    async def _until_free_or_stopped(self) -> None:
+        while self._dispatcher.running and not self.stopping_now.is_set():
+            self._changed.clear()
+            await self._changed.wait()
+
+    def _interrupt(self) -> None:
+        """The drain time is over: interruptible tasks go back uncounted, the rest runs on."""
+        ids = [
+            task_id
+            for task_id, held in self._dispatcher.running.items()
+            if (definition := self._app.definition(held.task.task_name)) is not None
+            and definition.interruptible
+        ]
+        _logger.info("drain time over: %d interruptible tasks are handed back", len(ids))
+        for task_id in ids:
+            self._dispatcher.stop(task_id, "drain")
 
     def _on_room(self) -> None:
         self._claimer.room()
-        if self._room is not None:
-            self._room.set()
+        self._changed.set()
 
     def _on_idle(self) -> None:
         if self._settings.is_burst:
@@ -217,6 +244,10 @@ class Worker:
             if not loop.is_closed():
                 loop.call_soon_threadsafe(self._claimer.look)
 
+        def cancel(task_id: str) -> None:
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(self._cancels.look, task_id)
+
         def answer(ping_id: str) -> None:
             if ping_id and not loop.is_closed():
                 asyncio.run_coroutine_threadsafe(self._answer_ping(ping_id), loop)
@@ -226,6 +257,7 @@ class Worker:
             channel = f"task_queue_{queue.name}"
             listener.subscribe(channel if len(channel.encode()) <= 63 else "task_new", wake)
         listener.subscribe(PING_CHANNEL, answer)
+        listener.subscribe(CANCEL_CHANNEL, cancel)
         return listener
 
     async def _answer_ping(self, ping_id: str) -> None:
@@ -241,12 +273,3 @@ class Worker:
             await self._service_link.run(notify([(PONG_CHANNEL, json.dumps(pong))]))
         except psycopg.Error as error:
             _logger.warning("could not answer a ping: %s", error)
-
-
-async def _first(waits: Sequence[object]) -> None:
-    tasks = [asyncio.ensure_future(wait) for wait in waits]  # type: ignore[call-overload]
-    try:
-        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        for task in tasks:
-            task.cancel()

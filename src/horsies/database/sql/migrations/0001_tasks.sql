@@ -63,6 +63,7 @@ create index horsies_tasks_good_until_idx on horsies_tasks (good_until)
     where good_until is not null and status = 'PENDING';
 create index horsies_tasks_next_retry_idx on horsies_tasks (next_retry_at) where next_retry_at is not null;
 create index horsies_tasks_error_code_idx on horsies_tasks (error_code) where error_code is not null;
+create index horsies_tasks_cancel_idx on horsies_tasks (claimed_by_worker_id) where cancel_requested_at is not null;
 create unique index horsies_tasks_unique_key_idx on horsies_tasks (task_name, unique_key)
     where unique_key is not null and (unique_stored or status in ('PENDING', 'CLAIMED', 'RUNNING'));
 
@@ -130,7 +131,8 @@ create table horsies_worker_states (
     queue_max_concurrency jsonb,
     recovery_config jsonb,
     worker_started_at timestamptz not null,
-    pid_started_at double precision
+    pid_started_at double precision,
+    holds_lock boolean not null default false
 );
 create index horsies_worker_states_worker_idx on horsies_worker_states (worker_id, snapshot_at desc);
 create index horsies_worker_states_snapshot_at_idx on horsies_worker_states (snapshot_at);

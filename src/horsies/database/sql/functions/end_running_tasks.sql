@@ -1,0 +1,65 @@
+-- horsies_cancel_running_tasks: RUNNING -> CANCELLED (T16) for runs stopped on request, each with its attempt row.
+-- Caller: worker/completer.py, which sorts by id.  Locks: horsies_tasks, by id.
+create or replace function horsies_cancel_running_tasks(
+    owner_id text, task_ids text[], claims timestamptz[], attempts integer[], results text[], error_messages text[]
+) returns table (task_id text, outcome text)
+language plpgsql
+set search_path from current
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+as $$
+declare
+    now_at timestamptz := horsies_now();
+begin
+    return query
+        with ended as (
+            update horsies_tasks t set status = 'CANCELLED', failed_at = now_at, result = i.result,
+                finalizing_at = null, finalizing_by_worker_id = null, cancel_requested_at = null, updated_at = now_at
+            from unnest(task_ids, claims, attempts, results, error_messages) i(id, claim, attempt, result, message)
+            where t.id = i.id and t.status || '' = 'RUNNING' and t.claimed_by_worker_id = owner_id
+              and t.claimed_at = i.claim and t.retry_count + 1 = i.attempt
+            returning t.id, i.attempt, i.message, t.started_at, t.worker_hostname, t.worker_pid, t.worker_process_name
+        ), recorded as (
+            insert into horsies_task_attempts (task_id, attempt, outcome, started_at, finished_at, error_code,
+                error_message, worker_id, worker_hostname, worker_pid, worker_process_name)
+            select e.id, e.attempt, 'FAILED', e.started_at, now_at, 'TASK_CANCELLED', e.message,
+                owner_id, e.worker_hostname, e.worker_pid, e.worker_process_name
+            from ended e
+        )
+        select i.id, case when e.id is null then 'claim_lost' else 'cancelled' end
+        from unnest(task_ids) i(id) left join ended e on e.id = i.id;
+end $$;
+
+-- horsies_interrupt_tasks: RUNNING -> PENDING without counting an attempt (T17): runs interrupted by a drain, and runs
+-- whose user code never began.
+-- Caller: worker/completer.py, which sorts by id.  Locks: horsies_tasks, by id.
+create or replace function horsies_interrupt_tasks(
+    owner_id text, task_ids text[], claims timestamptz[], attempts integer[]
+) returns table (task_id text, outcome text)
+language plpgsql
+set search_path from current
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+as $$
+declare
+    now_at timestamptz := horsies_now();
+begin
+    return query
+        with returned as (
+            update horsies_tasks t set status = 'PENDING', claimed = false, claimed_at = null, claimed_by_worker_id = null,
+                claim_expires_at = null, started_at = null, worker_pid = null, worker_hostname = null,
+                worker_process_name = null, finalizing_at = null, finalizing_by_worker_id = null, updated_at = now_at
+            from unnest(task_ids, claims, attempts) i(id, claim, attempt)
+            where t.id = i.id and t.status || '' = 'RUNNING' and t.claimed_by_worker_id = owner_id
+              and t.claimed_at = i.claim and t.retry_count + 1 = i.attempt
+            returning t.id, t.queue_name
+        ), told as (
+            select pg_notify('task_queue_' || r.queue_name, r.id) from returned r
+            where octet_length('task_queue_' || r.queue_name) <= 63
+        )
+        select i.id, case when r.id is null then 'claim_lost' else 'interrupted' end
+        from unnest(task_ids) i(id) left join returned r on r.id = i.id
+        where (select count(*) from told) >= 0;
+end $$;

@@ -1,0 +1,74 @@
+"""Hangs up on a server that has gone mute: accepted a statement and never answers.
+
+Shutting the socket down makes the waiting driver see the end of the connection at once, in blocking
+and awaiting code alike; a cancel request would go to the same mute server.
+"""
+
+import os
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from psycopg import AsyncConnection, Connection
+
+from horsies.clock import monotonic
+
+_TICK_S = 0.5
+
+
+def hang_up(connection: Connection[Any] | AsyncConnection[Any]) -> None:
+    """End the connection from outside; whoever waits on it gets an OperationalError."""
+    if connection.closed:
+        return
+    try:
+        with socket.socket(fileno=os.dup(connection.fileno())) as copy:
+            copy.shutdown(socket.SHUT_RDWR)
+    except OSError:  # it went away by itself meanwhile
+        return
+
+
+class Watchdog:
+    """Limits blocking statements, from one thread for the whole process."""
+
+    def __init__(self) -> None:
+        self._watched: dict[int, tuple[float, Connection[Any]]] = {}
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+
+    @contextmanager
+    def limit(self, connection: Connection[Any], seconds: float) -> Iterator[None]:
+        """Hang up if the block takes longer."""
+        key = id(connection)
+        self._watched[key] = (monotonic() + seconds, connection)
+        if self._thread is None:
+            self._start()
+        try:
+            yield
+        finally:
+            self._watched.pop(key, None)
+
+    def _start(self) -> None:
+        with self._lock:
+            if self._thread is None:
+                self._thread = threading.Thread(
+                    target=self._run, name="horsies-watchdog", daemon=True
+                )
+                self._thread.start()
+
+    def _run(self) -> None:
+        idle_since = monotonic()
+        pause = threading.Event()
+        while True:
+            pause.wait(_TICK_S)
+            now = monotonic()
+            for key, (deadline, connection) in list(self._watched.items()):
+                idle_since = now
+                if now >= deadline:
+                    hang_up(connection)
+                    self._watched.pop(key, None)
+            with self._lock:
+                if not self._watched and now - idle_since > 10:
+                    self._thread = None  # the next statement starts another
+                    return
