@@ -5,9 +5,7 @@ import os
 import threading
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Literal, Protocol, TypeVar, overload
-
-from typing_extensions import ParamSpec
+from typing import Any, Literal, ParamSpec, Protocol, TypedDict, TypeVar, Unpack, overload
 
 from horsies import checking
 from horsies.broker.postgres import PostgresBroker
@@ -15,13 +13,14 @@ from horsies.broker.types import BrokerResult, DatabasePing, WorkerPong
 from horsies.client.handle import TaskHandle
 from horsies.client.send import Sender
 from horsies.client.task_function import AsyncRegisteredTask, RegisteredTask
-from horsies.config import AppConfig
+from horsies.config import AppConfig, ExceptionMapper
 from horsies.errors import ErrorCode, HorsiesError
 from horsies.result import TaskError, TaskResult
 from horsies.tasks import discovery
 from horsies.tasks.definition import TaskDefinition, define_task
 from horsies.tasks.queues import resolve_queue, valid_queue_names
 from horsies.tasks.registry import TaskRegistry
+from horsies.tasks.retry import RetryPolicy
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -37,6 +36,19 @@ class FailureHook(Protocol):
     def __call__(
         self, *, task_id: str, task_name: str, attempt: int, error: TaskError
     ) -> object: ...
+
+
+class TaskOptions(TypedDict, total=False):
+    """What `@app.task` takes besides the name."""
+
+    queue_name: str | None
+    retry_policy: RetryPolicy | None
+    exception_mapper: ExceptionMapper | None
+    default_unhandled_error_code: str | None
+    execution: Literal["process", "async", "blocking"] | None
+    timeout_ms: int | None
+    soft_timeout_ms: int | None
+    interruptible: bool
 
 
 class TaskDecorator(Protocol):
@@ -74,14 +86,30 @@ class Horsies:
         self._is_suppressed = False
 
     @overload
-    def task(self, task_name: str, func: None = None, **options: Any) -> TaskDecorator: ...
+    def task(
+        self, task_name: str, func: None = None, **options: Unpack[TaskOptions]
+    ) -> TaskDecorator: ...
     @overload
     def task(
-        self, task_name: str, func: Callable[P, Awaitable[TaskResult[T, E]]], **options: Any
+        self,
+        task_name: str,
+        func: Callable[P, Awaitable[TaskResult[T, E]]],
+        **options: Unpack[TaskOptions],
     ) -> AsyncRegisteredTask[P, T]: ...
     @overload
     def task(
-        self, task_name: str, func: Callable[P, TaskResult[T, E]], **options: Any
+        self,
+        task_name: str,
+        func: Callable[P, TaskResult[T, E]],
+        **options: Unpack[TaskOptions],
+    ) -> RegisteredTask[P, T]: ...
+    @overload
+    def task(
+        self, task_name: str, func: Callable[P, Awaitable[T]], **options: Unpack[TaskOptions]
+    ) -> AsyncRegisteredTask[P, T]: ...
+    @overload
+    def task(
+        self, task_name: str, func: Callable[P, T], **options: Unpack[TaskOptions]
     ) -> RegisteredTask[P, T]: ...
     def task(self, task_name: str, func: Callable[..., Any] | None = None, **options: Any) -> Any:
         """Register a function as a task, as a decorator or directly.

@@ -110,9 +110,22 @@ class PostgresBroker:
         return attempts.map(lambda rows: operations.with_attempts(info, rows))
 
     async def get_task_info_async(
-        self, task_id: str, **include: bool
+        self,
+        task_id: str,
+        *,
+        include_result: bool = False,
+        include_failed_reason: bool = False,
+        include_attempts: bool = False,
+        include_log: bool = False,
     ) -> BrokerResult[TaskInfo | None]:
-        return await asyncio.to_thread(self.get_task_info, task_id, **include)
+        return await asyncio.to_thread(
+            self.get_task_info,
+            task_id,
+            include_result=include_result,
+            include_failed_reason=include_failed_reason,
+            include_attempts=include_attempts,
+            include_log=include_log,
+        )
 
     def get_task_status(self, task_id: str) -> BrokerResult[dict[str, Any] | None]:
         """The task as the HTTP status shows it: plain values only."""

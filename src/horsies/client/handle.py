@@ -62,19 +62,44 @@ class TaskHandle(Generic[T]):
             return _no_broker_result(self.task_id)
         return self._keep(await self._app.get_broker().get_result_async(self.task_id, timeout_ms))
 
-    def info(self, **include: bool) -> BrokerResult[TaskInfo | None]:
-        """The task as it stands: `include_result`, `include_failed_reason`, `include_attempts`.
-
-        `include_log`.
-        """
-        broker = self._broker()
-        return broker if isinstance(broker, Err) else broker.get_task_info(self.task_id, **include)
-
-    async def info_async(self, **include: bool) -> BrokerResult[TaskInfo | None]:
+    def info(
+        self,
+        *,
+        include_result: bool = False,
+        include_failed_reason: bool = False,
+        include_attempts: bool = False,
+        include_log: bool = False,
+    ) -> BrokerResult[TaskInfo | None]:
+        """The task as it stands; the costlier parts only when asked for."""
         broker = self._broker()
         if isinstance(broker, Err):
             return broker
-        return await broker.get_task_info_async(self.task_id, **include)
+        return broker.get_task_info(
+            self.task_id,
+            include_result=include_result,
+            include_failed_reason=include_failed_reason,
+            include_attempts=include_attempts,
+            include_log=include_log,
+        )
+
+    async def info_async(
+        self,
+        *,
+        include_result: bool = False,
+        include_failed_reason: bool = False,
+        include_attempts: bool = False,
+        include_log: bool = False,
+    ) -> BrokerResult[TaskInfo | None]:
+        broker = self._broker()
+        if isinstance(broker, Err):
+            return broker
+        return await broker.get_task_info_async(
+            self.task_id,
+            include_result=include_result,
+            include_failed_reason=include_failed_reason,
+            include_attempts=include_attempts,
+            include_log=include_log,
+        )
 
     def cancel(self) -> BrokerResult[bool]:
         """Withdraw the task if it has not started; `Ok(False)` when it has."""
