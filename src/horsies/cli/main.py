@@ -13,8 +13,12 @@ COMMANDS = {
     "worker": ("horsies.cli.worker:command", "Run a worker for an app."),
     "check": ("horsies.cli.check:command", "Validate an app without starting anything."),
     "migrate": ("horsies.cli.migrate:command", "Create or upgrade the tables and exit."),
+    "cancel": ("horsies.cli.many:cancel", "Withdraw tasks, waiting or running."),
+    "requeue": ("horsies.cli.many:requeue", "Put failed tasks back in their queues."),
     "ping": ("horsies.cli.ping:command", "Ask the database, and the workers, for a sign of life."),
     "demo": ("horsies.cli.demo:command", "Run a few hundred tasks here and show what happens."),
+    "init": ("horsies.cli.init:command", "Write a small project that works at once."),
+    "get-docs": ("horsies.cli.get_docs:command", "Write the documentation as Markdown files."),
     "pg": ("horsies.cli.pg:command", "Use the embedded PostgreSQL of this project."),
 }
 
