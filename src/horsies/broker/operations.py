@@ -3,7 +3,6 @@
 Blocking and awaiting callers share them.
 """
 
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple, TypeVar
@@ -22,6 +21,7 @@ from horsies.database.rows import (
     StoredTask,
     WorkerStats,
 )
+from horsies.database.statement import Statement
 from horsies.states import TaskStatus
 
 Row = TypeVar("Row", bound=NamedTuple)
@@ -31,13 +31,32 @@ _STALE_FIELDS = (
 )  # fmt: skip
 
 
-def cancel(task_id: str) -> Operation[Receipt, bool]:
-    return _one_change(tasks.cancel_tasks([task_id]), "cancelled")
+def cancel(task_id: str, *, running: bool) -> Operation[Receipt, bool]:
+    return Operation(
+        _cancel([task_id], running=running),
+        lambda rows: rows[0].outcome != "refused",
+        BrokerErrorCode.CLEANUP_FAILED,
+    )
+
+
+def cancel_many(task_ids: list[str], *, running: bool) -> Operation[Receipt, int]:
+    return Operation(
+        _cancel(task_ids, running=running),
+        lambda rows: sum(row.outcome != "refused" for row in rows),
+        BrokerErrorCode.CLEANUP_FAILED,
+    )
+
+
+def _cancel(task_ids: list[str], *, running: bool) -> Statement[Receipt]:
+    return tasks.request_cancel(task_ids) if running else tasks.cancel_tasks(task_ids)
 
 
 def requeue(task_id: str, *, include_completed: bool) -> Operation[Receipt, bool]:
-    statement = tasks.requeue_tasks([task_id], include_completed=include_completed)
-    return _one_change(statement, "requeued")
+    return Operation(
+        tasks.requeue_tasks([task_id], include_completed=include_completed),
+        lambda rows: rows[0].outcome == "requeued",
+        BrokerErrorCode.CLEANUP_FAILED,
+    )
 
 
 def rerun(task_id: str, new_id: str, good_until: datetime | None) -> Operation[Scalar, str | None]:
@@ -48,11 +67,13 @@ def rerun(task_id: str, new_id: str, good_until: datetime | None) -> Operation[S
     )
 
 
-def failed_ids(
-    task_name: str | None, queue_name: str | None, *, after: str
-) -> Operation[Scalar, list[str]]:
+def count(wanted: tasks.Filter) -> Operation[Scalar, int]:
+    return Operation(tasks.count_matching(wanted), _number, BrokerErrorCode.CLEANUP_FAILED)
+
+
+def matching_ids(wanted: tasks.Filter, *, after: str) -> Operation[Scalar, list[str]]:
     return Operation(
-        tasks.failed_ids(task_name, queue_name, after=after, batch=1_000),
+        tasks.matching_ids(wanted, after=after),
         lambda rows: [row.value for row in rows],
         BrokerErrorCode.CLEANUP_FAILED,
     )
@@ -135,11 +156,6 @@ def _task_info(row: StoredTask, decode: Decode) -> TaskInfo:
     result = fields.pop("result")
     fields["status"] = TaskStatus(row.status)
     return TaskInfo(**fields, result=decode(row.task_name, result) if result is not None else None)
-
-
-def _one_change(statement: Any, outcome: str) -> Operation[Receipt, bool]:
-    read: Callable[[list[Receipt]], bool] = lambda rows: rows[0].outcome == outcome  # noqa: E731
-    return Operation(statement, read, BrokerErrorCode.CLEANUP_FAILED)
 
 
 def _number(rows: list[Scalar]) -> int:

@@ -4,6 +4,7 @@ A façade; each concern has its own file.
 """
 
 import asyncio
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Any, Literal
@@ -12,7 +13,7 @@ from horsies.broker import health, operations, orm, status
 from horsies.broker.enqueue import Answer, Enqueuer
 from horsies.broker.lost import LostRuns
 from horsies.broker.results import AnyResult, ResultWaiter
-from horsies.broker.session import FAILURES, Session, operation_error
+from horsies.broker.session import FAILURES, Operation, Session, operation_error
 from horsies.broker.types import (
     BrokerErrorCode,
     BrokerOperationError,
@@ -26,6 +27,7 @@ from horsies.clock import utc_now
 from horsies.codec.results import UNTYPED, read_result
 from horsies.config import PostgresConfig
 from horsies.database.rows import NewTask, Receipt
+from horsies.database.tasks import Filter
 from horsies.ids import new_id
 from horsies.result import Err, Ok
 from horsies.tasks.options import parse_task_options
@@ -134,12 +136,39 @@ class PostgresBroker:
     async def get_task_status_async(self, task_id: str) -> BrokerResult[dict[str, Any] | None]:
         return await self.session.perform_async(status.status(task_id))
 
-    async def cancel_task(self, task_id: str) -> BrokerResult[bool]:
-        """Withdraw a task that has not started."""
-        return await self.session.perform_async(operations.cancel(task_id))
+    async def cancel_task(self, task_id: str, *, running: bool = False) -> BrokerResult[bool]:
+        """Withdraw a task that has not started; with `running`, ask its worker to end it."""
+        return await self.session.perform_async(operations.cancel(task_id, running=running))
 
-    def cancel_task_sync(self, task_id: str) -> BrokerResult[bool]:
-        return self.session.perform(operations.cancel(task_id))
+    def cancel_task_sync(self, task_id: str, *, running: bool = False) -> BrokerResult[bool]:
+        return self.session.perform(operations.cancel(task_id, running=running))
+
+    def count_tasks(self, wanted: Filter) -> BrokerResult[int]:
+        """How many tasks an operation on many would be about."""
+        return self.session.perform(operations.count(wanted))
+
+    def cancel_tasks(self, wanted: Filter, *, running: bool = False) -> BrokerResult[int]:
+        """Withdraw all matching tasks; how many were cancelled, or asked to end."""
+        return self._for_all(wanted, lambda ids: operations.cancel_many(ids, running=running))
+
+    def requeue_tasks(self, wanted: Filter) -> BrokerResult[int]:
+        """Put all matching ended tasks back in their queues; how many."""
+        return self._for_all(wanted, operations.requeue_many)
+
+    def _for_all(
+        self, wanted: Filter, change: Callable[[list[str]], Operation[Receipt, int]]
+    ) -> BrokerResult[int]:
+        total, after = 0, ""
+        while True:
+            page = self.session.perform(operations.matching_ids(wanted, after=after))
+            if isinstance(page, Err):
+                return page
+            if not page.ok_value:
+                return Ok(total)
+            changed = self.session.perform(change(page.ok_value))
+            if isinstance(changed, Err):
+                return changed
+            total, after = total + changed.ok_value, page.ok_value[-1]
 
     async def requeue_task(
         self, task_id: str, *, include_completed: bool = False
@@ -160,19 +189,8 @@ class PostgresBroker:
         self, *, task_name: str | None = None, queue_name: str | None = None
     ) -> BrokerResult[int]:
         """Put all matching FAILED tasks back in their queues; how many."""
-        total, after = 0, ""
-        while True:
-            page = await self.session.perform_async(
-                operations.failed_ids(task_name, queue_name, after=after)
-            )
-            if isinstance(page, Err):
-                return page
-            if not page.ok_value:
-                return Ok(total)
-            changed = await self.session.perform_async(operations.requeue_many(page.ok_value))
-            if isinstance(changed, Err):
-                return changed
-            total, after = total + changed.ok_value, page.ok_value[-1]
+        wanted = Filter(("FAILED",), task_name, queue_name)
+        return await asyncio.to_thread(self.requeue_tasks, wanted)
 
     async def rerun_task(
         self, task_id: str, *, good_until: datetime | None = None

@@ -101,14 +101,22 @@ class TaskHandle(Generic[T]):
             include_log=include_log,
         )
 
-    def cancel(self) -> BrokerResult[bool]:
-        """Withdraw the task if it has not started; `Ok(False)` when it has."""
-        broker = self._broker()
-        return broker if isinstance(broker, Err) else broker.cancel_task_sync(self.task_id)
+    def cancel(self, *, running: bool = False) -> BrokerResult[bool]:
+        """Withdraw the task if it has not started; with `running=True` also end it while it runs.
 
-    async def cancel_async(self) -> BrokerResult[bool]:
+        `Ok(False)`: it had ended, or runs and `running` was not asked for. A running task ends
+        CANCELLED as soon as its worker has stopped it; `get()` tells.
+        """
         broker = self._broker()
-        return broker if isinstance(broker, Err) else await broker.cancel_task(self.task_id)
+        if isinstance(broker, Err):
+            return broker
+        return broker.cancel_task_sync(self.task_id, running=running)
+
+    async def cancel_async(self, *, running: bool = False) -> BrokerResult[bool]:
+        broker = self._broker()
+        if isinstance(broker, Err):
+            return broker
+        return await broker.cancel_task(self.task_id, running=running)
 
     def requeue(self, *, include_completed: bool = False) -> BrokerResult[bool]:
         """Put the ended task back in its queue; the cached result is dropped."""

@@ -232,17 +232,32 @@ def requeue_tasks(task_ids: Sequence[str], *, include_completed: bool) -> Statem
     return Statement(call_sql("requeue_tasks"), parameters, Receipt)
 
 
-def failed_ids(
-    task_name: str | None, queue_name: str | None, *, after: str, batch: int
-) -> Statement[Scalar]:
-    """The next ids of FAILED tasks, for a requeue of many."""
-    parameters = {
-        "task_name": task_name,
-        "queue_name": queue_name,
-        "after": after,
-        "batch": batch,
-    }
-    return Statement(query("tasks", "failed_ids"), parameters, Scalar)
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Which tasks an operation on many is about; workflow nodes never match."""
+
+    statuses: tuple[str, ...]
+    task_name: str | None = None
+    queue_name: str | None = None
+    tag: str | None = None
+
+    def parameters(self) -> dict[str, object]:
+        return {
+            "statuses": list(self.statuses),
+            "task_name": self.task_name,
+            "queue_name": self.queue_name,
+            "tag": self.tag,
+        }
+
+
+def matching_ids(wanted: Filter, *, after: str) -> Statement[Scalar]:
+    """The next thousand ids that match."""
+    parameters = {**wanted.parameters(), "after": after, "batch": 1_000}
+    return Statement(query("tasks", "matching_ids"), parameters, Scalar)
+
+
+def count_matching(wanted: Filter) -> Statement[Scalar]:
+    return Statement(query("tasks", "count_matching"), wanted.parameters(), Scalar)
 
 
 def rerun_task(

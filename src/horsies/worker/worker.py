@@ -180,6 +180,7 @@ class Worker:
             await self._until_free_or_stopped()
         if running:
             _logger.warning("stopping now: %d running tasks are ended", len(running))
+            self._interrupt()
             for lane in self._lanes:
                 await lane.executor.close(kill=True)
 
@@ -189,14 +190,15 @@ class Worker:
             await self._changed.wait()
 
     def _interrupt(self) -> None:
-        """The drain time is over: interruptible tasks go back uncounted, the rest runs on."""
+        """Hand interruptible tasks back uncounted; the rest runs on."""
         ids = [
             task_id
             for task_id, held in self._dispatcher.running.items()
             if (definition := self._app.definition(held.task.task_name)) is not None
             and definition.interruptible
         ]
-        _logger.info("drain time over: %d interruptible tasks are handed back", len(ids))
+        if ids:
+            _logger.info("%d interruptible tasks are handed back", len(ids))
         for task_id in ids:
             self._dispatcher.stop(task_id, "drain")
 

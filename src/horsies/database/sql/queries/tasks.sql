@@ -34,11 +34,22 @@ from horsies_tasks t where t.status = 'RUNNING'
 group by t.worker_hostname, t.worker_pid, t.worker_process_name
 order by active_tasks desc limit 10000;
 
--- name: failed_ids
+-- name: matching_ids
 select t.id from horsies_tasks t
-where t.status = 'FAILED' and (%(task_name)s::text is null or t.task_name = %(task_name)s)
-  and (%(queue_name)s::text is null or t.queue_name = %(queue_name)s) and t.id > %(after)s
+where t.status = any (%(statuses)s::text[])
+  and (%(task_name)s::text is null or t.task_name = %(task_name)s)
+  and (%(queue_name)s::text is null or t.queue_name = %(queue_name)s)
+  and (%(tag)s::text is null or %(tag)s = any (t.tags))
+  and not t.is_workflow_task and t.id > %(after)s
 order by t.id limit %(batch)s;
+
+-- name: count_matching
+select count(*) from horsies_tasks t
+where t.status = any (%(statuses)s::text[])
+  and (%(task_name)s::text is null or t.task_name = %(task_name)s)
+  and (%(queue_name)s::text is null or t.queue_name = %(queue_name)s)
+  and (%(tag)s::text is null or %(tag)s = any (t.tags))
+  and not t.is_workflow_task;
 
 -- name: rerun_task
 insert into horsies_tasks (id, task_name, queue_name, priority, args, kwargs, sent_at, enqueued_at, good_until,
