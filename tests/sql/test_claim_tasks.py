@@ -1,0 +1,345 @@
+"""horsies_claim_tasks: PENDING -> CLAIMED or RUNNING."""
+
+import threading
+from typing import Any
+
+import psycopg
+import pytest
+
+from horsies.database.tasks import Mark
+from horsies.tasks.claims import ClaimedTask
+from support.database import Database, at, connect
+
+
+def names(rows: list[ClaimedTask]) -> list[str]:
+    return [row.id for row in rows]
+
+
+@pytest.mark.seed("S2", "S14", "S45", "S101", "S105")
+def test_claim_that_waits_sets_flag_time_owner_and_lease(db: Database) -> None:
+    task_id = db.insert()
+
+    db.claim(0, waiting=1)
+
+    row = db.task(task_id)
+    assert row["status"] == "CLAIMED"
+    assert row["claimed"] is True
+    assert row["claimed_at"] == row["updated_at"] == at(0)
+    assert row["claimed_by_worker_id"] == "worker-a"
+    assert row["claim_expires_at"] == at(60)
+    assert (row["started_at"], row["worker_pid"]) == (None, None)
+
+
+@pytest.mark.seed("S3", "S17", "S46", "S72", "S104")
+def test_claim_with_a_free_slot_starts_at_once_in_the_named_child(db: Database) -> None:
+    task_id = db.insert(args="[1]", kwargs='{"a": 2}', task_options="{}")
+
+    (claim,) = db.claim(1)
+
+    row = db.task(task_id)
+    assert row["status"] == "RUNNING"
+    assert (row["claimed"], row["claim_expires_at"]) == (False, None)
+    assert row["claimed_at"] == row["started_at"] == row["updated_at"] == at(0)
+    assert row["claimed_by_worker_id"] == "worker-a"
+    assert (row["worker_pid"], row["worker_hostname"]) == (2001, "host-a")
+    assert row["worker_process_name"] == "worker-2001"
+    assert (claim.args, claim.kwargs, claim.task_options) == ("[1]", '{"a": 2}', "{}")
+    assert (claim.attempt, claim.worker_pid, claim.lane) == (1, 2001, 1)
+
+
+def test_rows_beyond_the_free_slots_wait_claimed(db: Database) -> None:
+    for _ in range(5):
+        db.insert()
+
+    claims = db.claim(2, waiting=2)
+
+    assert [claim.worker_pid for claim in claims] == [2001, 2002, None, None]
+    assert db.statuses() == {"RUNNING": 2, "CLAIMED": 2, "PENDING": 1}
+
+
+@pytest.mark.seed("S1", "S95")
+def test_order_is_priority_then_time_then_id(db: Database) -> None:
+    db.insert(id="d", priority=5, enqueued_at=at(-1))
+    db.insert(id="c", priority=5, enqueued_at=at(-9))
+    db.insert(id="b", priority=1, enqueued_at=at(-1))
+    db.insert(id="a", priority=5, enqueued_at=at(-1))
+    db.insert(id="e", priority=-2_000_000_000, enqueued_at=at(0))
+
+    assert names(db.claim(5)) == ["e", "b", "c", "a", "d"]
+
+
+def test_better_queue_is_served_first_whatever_the_row_priority(db: Database) -> None:
+    db.insert(id="low", queue_name="low", priority=1)
+    db.insert(id="high-1", queue_name="high", priority=90)
+    db.insert(id="high-2", queue_name="high", priority=99)
+
+    claims = db.claim(3, queues=["high", "low"])
+
+    assert names(claims) == ["high-1", "high-2", "low"]
+
+
+def test_queues_not_served_are_left_alone(db: Database) -> None:
+    db.insert(queue_name="other")
+
+    assert db.claim(5) == []
+
+
+@pytest.mark.seed("S33", "S44", "S53", "S64")
+@pytest.mark.parametrize(
+    ("columns", "is_claimable"),
+    [
+        pytest.param({"enqueued_at": at(0)}, True, id="due now"),
+        pytest.param({"enqueued_at": at(0.001)}, False, id="not due yet"),
+        pytest.param({"next_retry_at": at(0)}, True, id="retry due"),
+        pytest.param({"next_retry_at": at(1)}, False, id="retry not due"),
+        pytest.param({"good_until": at(0.001)}, True, id="before its deadline"),
+        pytest.param({"good_until": at(0)}, False, id="at its deadline"),
+        pytest.param({"good_until": at(-1)}, False, id="past its deadline"),
+        pytest.param({"status": "RUNNING"}, False, id="running"),
+        pytest.param({"status": "COMPLETED"}, False, id="completed"),
+        pytest.param({"status": "CANCELLED"}, False, id="cancelled"),
+    ],
+)
+def test_only_what_may_run_now_is_claimed(
+    db: Database, columns: dict[str, Any], is_claimable: bool
+) -> None:
+    db.insert(**columns)
+
+    assert len(db.claim(1)) == is_claimable
+
+
+@pytest.mark.seed("S15")
+def test_claimed_row_is_skipped_by_others_until_its_lease_ends(db: Database) -> None:
+    task_id = db.claimed().id
+
+    db.set_now(60)
+    before = db.claim(1, owner_id="worker-b")
+    db.set_now(60.001)
+    (after,) = db.claim(1, owner_id="worker-b")
+
+    assert before == []
+    assert after.id == task_id
+    assert db.task(task_id)["claimed_by_worker_id"] == "worker-b"
+    assert db.task(task_id)["claimed_at"] == at(60.001)
+
+
+def test_lease_takeover_needs_a_full_look(db: Database) -> None:
+    db.claimed()
+    db.set_now(61)
+
+    assert db.claim(1, owner_id="worker-b", is_full_look=False) == []
+
+
+def test_running_row_is_never_taken_over(db: Database) -> None:
+    db.running()
+    db.set_now(1_000_000)
+
+    assert db.claim(1, owner_id="worker-b") == []
+
+
+def test_batch_limit_is_per_queue_and_shuts_out_worse_queues(db: Database) -> None:
+    for position in range(3):
+        db.insert(id=f"high-{position}", queue_name="high")
+    db.insert(id="low", queue_name="low")
+
+    first = db.claim(10, queues=["high", "low"], batch_limit=2)
+    second = db.claim(10, queues=["high", "low"], batch_limit=2)
+
+    assert names(first) == ["high-0", "high-1"]
+    assert names(second) == ["high-2", "low"]
+
+
+def test_queue_cap_counts_running_and_live_claims_of_all_workers(db: Database) -> None:
+    db.running(queue_name="q")
+    db.claimed(queue_name="q")
+    for _ in range(3):
+        db.insert(queue_name="q")
+
+    claims = db.claim(5, owner_id="worker-b", queues=["q"], queue_caps=[3])
+
+    assert len(claims) == 1
+
+
+def test_soft_queue_cap_counts_running_only(db: Database) -> None:
+    db.claimed(queue_name="q")
+    for _ in range(3):
+        db.insert(queue_name="q")
+
+    claims = db.claim(5, queues=["q"], queue_caps=[2], counts_claims=False)
+
+    assert len(claims) == 2
+
+
+def test_capped_queue_lets_worse_queues_through(db: Database) -> None:
+    db.running(queue_name="high")
+    db.insert(id="high", queue_name="high")
+    db.insert(id="low", queue_name="low")
+
+    claims = db.claim(5, queues=["high", "low"], queue_caps=[1, None])
+
+    assert names(claims) == ["low"]
+
+
+def test_cluster_cap_counts_all_queues(db: Database) -> None:
+    db.running(queue_name="elsewhere")
+    for _ in range(5):
+        db.insert()
+
+    assert len(db.claim(10, cluster_cap=3)) == 2
+    assert db.claim(10, cluster_cap=3) == []
+
+
+def test_claim_whose_lease_passed_frees_its_place_under_a_cap(db: Database) -> None:
+    db.claimed(queue_name="q", enqueued_at=at(-20))
+    db.insert(queue_name="q")
+    db.set_now(61)
+
+    claims = db.claim(5, queues=["q"], queue_caps=[1], is_full_look=False)
+
+    assert len(claims) == 1
+
+
+@pytest.mark.seed("S60")
+def test_lanes_have_budgets_of_their_own(db: Database) -> None:
+    for position in range(3):
+        db.insert(id=f"process-{position}", task_name="p")
+        db.insert(id=f"async-{position}", task_name="a")
+
+    claims = db.claim(
+        1, task_lanes={"a": 2}, lane_starts=[1, 2], lane_claims=[0, 0], child_pids=[2001]
+    )
+
+    found = {(claim.id, claim.lane, claim.worker_pid) for claim in claims}
+    assert found == {("process-0", 1, 2001), ("async-0", 2, 1000), ("async-1", 2, 1000)}
+
+
+def test_full_lane_does_not_hide_the_other_behind_it(db: Database) -> None:
+    for position in range(50):
+        db.insert(id=f"a-{position:02}", task_name="p", enqueued_at=at(-100))
+    db.insert(id="z", task_name="a", enqueued_at=at(-1))
+
+    claims = db.claim(0, task_lanes={"a": 2}, lane_starts=[0, 1], lane_claims=[0, 0])
+
+    assert names(claims) == ["z"]
+
+
+def test_lanes_share_what_a_cap_leaves_by_age(db: Database) -> None:
+    db.insert(id="new", task_name="p", queue_name="q", enqueued_at=at(-1))
+    db.insert(id="old", task_name="a", queue_name="q", enqueued_at=at(-9))
+
+    claims = db.claim(
+        1, task_lanes={"a": 2}, lane_starts=[1, 1], lane_claims=[0, 0], queues=["q"],
+        queue_caps=[1],
+    )  # fmt: skip
+
+    assert names(claims) == ["old"]
+
+
+def test_unknown_names_belong_to_the_first_lane(db: Database) -> None:
+    db.insert(task_name="from another release")
+
+    (claim,) = db.claim(1, task_lanes={"a": 2}, lane_starts=[1, 0], lane_claims=[0, 0])
+
+    assert claim.lane == 1
+
+
+def test_marks_skip_what_earlier_passes_have_seen(db: Database) -> None:
+    db.insert(id="a", enqueued_at=at(-9))
+    db.insert(id="b", enqueued_at=at(-8))
+    marks = {("default", 100, 1): Mark(at(-9), "a")}
+
+    assert names(db.claim(5, is_full_look=False, marks=marks)) == ["b"]
+
+
+def test_new_priority_before_a_marked_one_is_found(db: Database) -> None:
+    db.insert(id="marked", priority=50, enqueued_at=at(-5))
+    db.insert(id="urgent", priority=1)
+    db.insert(id="late", priority=99)
+    marks = {("default", 50, 1): Mark(at(-9), "x")}
+
+    claims = db.claim(5, is_full_look=False, marks=marks)
+
+    assert names(claims) == ["urgent", "marked", "late"]
+
+
+@pytest.mark.seed("S98")
+@pytest.mark.parametrize(
+    ("workflow_status", "is_claimable"),
+    [("RUNNING", True), ("PAUSED", False), ("CANCELLED", False)],
+)
+def test_rows_of_stopped_workflows_are_not_claimed(
+    db: Database, workflow_status: str, is_claimable: bool
+) -> None:
+    task_id = workflow_task(db, workflow_status)
+
+    assert names(db.claim(1)) == ([task_id] if is_claimable else [])
+
+
+def workflow_task(db: Database, workflow_status: str, **columns: Any) -> str:
+    """A task that backs the only node of a workflow."""
+    task_id = db.insert(is_workflow_task=True, **columns)
+    db.execute(
+        "insert into horsies_workflows (id, name, status) values ('w', 'w', %s)", workflow_status
+    )
+    db.execute(
+        "insert into horsies_workflow_tasks (id, workflow_id, task_index, task_name, task_id) "
+        "values ('n', 'w', 0, 'job', %s)",
+        task_id,
+    )
+    return task_id
+
+
+@pytest.mark.seed("S13", "S71")
+def test_locked_rows_are_skipped_not_waited_for(committing: Database, database_url: str) -> None:
+    committing.insert(id="a")
+    committing.insert(id="b")
+
+    with psycopg.connect(database_url) as other_connection:
+        other = Database(other_connection)
+        other.set_now(0)
+        first = other.claim(1, owner_id="worker-b")
+        second = committing.claim(2)
+
+    assert (names(first), names(second)) == (["a"], ["b"])
+    assert committing.statuses() == {"RUNNING": 2}
+
+
+def test_claims_under_a_cap_wait_for_each_other(committing: Database, database_url: str) -> None:
+    for _ in range(4):
+        committing.insert(queue_name="q")
+    taken: list[ClaimedTask] = []
+    other = connect(database_url)
+    other.set_now(0)
+
+    def claim() -> None:
+        taken.extend(other.claim(4, owner_id="worker-b", queues=["q"], queue_caps=[3]))
+
+    with psycopg.connect(database_url) as first_connection:
+        first = Database(first_connection)
+        first.set_now(0)
+        first.claim(2, queues=["q"], queue_caps=[3])
+        thread = threading.Thread(target=claim)
+        thread.start()
+        committing.wait_until_blocked(other.connection.info.backend_pid)
+        first_connection.commit()
+    thread.join(timeout=10)
+    other.connection.close()
+
+    assert len(taken) == 1
+    assert committing.statuses() == {"RUNNING": 3, "PENDING": 1}
+
+
+def test_claims_without_caps_do_not_wait_for_each_other(
+    committing: Database, database_url: str
+) -> None:
+    for _ in range(4):
+        committing.insert()
+
+    with psycopg.connect(database_url) as other_connection:
+        other = Database(other_connection)
+        other.set_now(0)
+        other.claim(2, owner_id="worker-b")
+        committing.execute("set lock_timeout = '1s'")
+        claims = committing.claim(4)
+
+    assert len(claims) == 2

@@ -1,0 +1,121 @@
+"""The triggers: which change wakes whom."""
+
+from collections import Counter
+
+import psycopg
+import pytest
+
+from horsies.database.tasks import cancel_tasks, enqueue_tasks, requeue_tasks
+from support.database import Database, new_task
+
+CHANNELS = (
+    "task_new", "task_queue_default", "task_queue_q", "task_done", "horsies_task_status",
+    "horsies_worker_state",
+)  # fmt: skip
+
+
+@pytest.fixture
+def listening(committing: Database) -> Database:
+    for channel in CHANNELS:
+        committing.execute(f"listen {channel}")
+    return committing
+
+
+def heard(db: Database) -> Counter[tuple[str, str]]:
+    """What has arrived so far. A marker shows that nothing is still on its way."""
+    db.execute("listen finished")
+    db.execute("notify finished")
+    found: Counter[tuple[str, str]] = Counter()
+    for notification in db.connection.notifies(timeout=10):
+        if notification.channel == "finished":
+            break
+        found[notification.channel, notification.payload] += 1
+    return found
+
+
+@pytest.mark.seed("S129", "S131")
+def test_new_task_wakes_all_and_its_queue_with_its_id(listening: Database) -> None:
+    listening.run(enqueue_tasks([new_task("a"), new_task("b", queue_name="q")]))
+
+    assert heard(listening) == Counter(
+        [
+            ("task_new", "a"), ("task_queue_default", "a"), ("horsies_task_status", "a"),
+            ("task_new", "b"), ("task_queue_q", "b"), ("horsies_task_status", "b"),
+        ]
+    )  # fmt: skip
+
+
+def test_row_inserted_in_another_state_wakes_no_worker(listening: Database) -> None:
+    listening.insert(id="a", status="COMPLETED")
+
+    assert heard(listening) == Counter([("horsies_task_status", "a")])
+
+
+@pytest.mark.seed("S130", "S131")
+@pytest.mark.parametrize("status", ["COMPLETED", "FAILED", "CANCELLED", "EXPIRED"])
+def test_change_to_an_end_tells_the_waiters_once(listening: Database, status: str) -> None:
+    listening.insert(id="a", status="RUNNING")
+    heard(listening)
+
+    listening.execute("update horsies_tasks set status = %s", status)
+    listening.execute("update horsies_tasks set updated_at = now()")
+
+    assert heard(listening) == Counter([("task_done", "a"), ("horsies_task_status", "a")])
+
+
+def test_each_change_of_state_is_told_to_monitors(listening: Database) -> None:
+    listening.insert(id="a")
+    heard(listening)
+
+    (claim,) = listening.claim(0, waiting=1)
+    listening.start(claim)
+
+    assert heard(listening) == Counter({("horsies_task_status", "a"): 2})
+
+
+def test_claim_given_back_wakes_its_queue(listening: Database) -> None:
+    claim = listening.claimed(id="a", queue_name="q")
+    heard(listening)
+
+    listening.give_back(claim)
+
+    assert heard(listening)["task_queue_q", "a"] == 1
+
+
+def test_requeue_repeats_the_channels_of_an_insert(listening: Database) -> None:
+    listening.insert(id="a")
+    listening.run(cancel_tasks(["a"]))
+    heard(listening)
+
+    listening.run(requeue_tasks(["a"], include_completed=False))
+
+    found = heard(listening)
+    assert (found["task_new", "a"], found["task_queue_default", "a"]) == (1, 1)
+
+
+def test_queue_name_too_long_for_a_channel_is_served_by_the_general_one(
+    listening: Database,
+) -> None:
+    listening.insert(id="a", queue_name="q" * 100)
+
+    assert heard(listening)["task_new", "a"] == 1
+
+
+def test_worker_snapshot_is_told(listening: Database) -> None:
+    listening.execute(
+        "insert into horsies_worker_states (worker_id, hostname, pid, processes, queues, "
+        "max_claim_batch, max_claim_per_worker, worker_started_at) "
+        "values ('w', 'h', 1, 1, '{default}', 0, 0, now())"
+    )
+
+    assert heard(listening) == Counter([("horsies_worker_state", "w")])
+
+
+def test_notification_waits_for_the_commit(listening: Database, database_url: str) -> None:
+    with psycopg.connect(database_url) as sender:
+        Database(sender).insert(id="a")
+        before = heard(listening)
+    after = heard(listening)
+
+    assert before == Counter()
+    assert after["task_new", "a"] == 1

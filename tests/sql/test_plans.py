@@ -1,0 +1,133 @@
+"""Hot statements on a filled table: by index, reading about as many rows as they change."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+
+import psycopg
+import pytest
+
+from horsies.database.recovery import expire_tasks, requeue_stale_claims, stale_runs
+from horsies.database.tasks import (
+    Mark,
+    cancel_tasks,
+    enqueue_tasks,
+    next_due,
+    read_results,
+    return_unheld_tasks,
+)
+from support import cluster
+from support.database import Database, at, new_task
+
+FILL = """
+insert into horsies_tasks (id, task_name, queue_name, enqueue_sha, enqueued_at, status, claimed_by_worker_id,
+    claimed_at, started_at, completed_at, claimed, claim_expires_at)
+select to_char(n, 'FM00000000'), 'job', 'default', 'x', timestamptz '2030-01-01 12:00+00' - n * interval '1 ms',
+    s.status,
+    case when s.status <> 'PENDING' then 'worker-z' end,
+    case when s.status <> 'PENDING' then timestamptz '2030-01-01 12:00+00' end,
+    case when s.status in ('RUNNING', 'COMPLETED') then timestamptz '2030-01-01 12:00+00' end,
+    case when s.status = 'COMPLETED' then timestamptz '2030-01-01 12:00+00' end,
+    s.status = 'CLAIMED',
+    case when s.status = 'CLAIMED' then timestamptz '2030-01-01 13:00+00' end
+from generate_series(1, 50000) n,
+    lateral (select (array['PENDING', 'PENDING', 'COMPLETED', 'COMPLETED', 'RUNNING', 'COMPLETED', 'COMPLETED',
+        'COMPLETED', 'COMPLETED', 'CLAIMED'])[n % 10 + 1] as status) s
+"""  # noqa: E501
+
+
+@pytest.fixture(scope="module", params=["statistics of an empty table", "fresh statistics"])
+def filled_url(
+    request: pytest.FixtureRequest, server: cluster.Server, migrated_template: str
+) -> Iterator[str]:
+    with server.temporary_database(template=migrated_template) as url:
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute("alter table horsies_tasks disable trigger user")
+            connection.execute("alter table horsies_tasks set (autovacuum_enabled = false)")
+            connection.execute("analyze horsies_tasks")
+            connection.execute(FILL)
+            connection.execute("alter table horsies_tasks enable trigger user")
+            if request.param == "fresh statistics":
+                connection.execute("analyze horsies_tasks")
+        yield url
+
+
+@pytest.fixture
+def db(filled_url: str) -> Iterator[Database]:
+    with psycopg.connect(filled_url) as connection:
+        database = Database(connection)
+        database.set_now(0)
+        yield database
+        connection.rollback()
+
+
+def rows_read(db: Database) -> int:
+    """Rows of the task table read by index in this transaction; reading it all is a failure."""
+    (read,) = db.execute(
+        "select coalesce(seq_scan, 0) as seq_scan, coalesce(idx_tup_fetch, 0) as by_index "
+        "from pg_stat_xact_user_tables where relname = 'horsies_tasks'"
+    )
+    assert read["seq_scan"] == 0, "the whole table was read"
+    return int(read["by_index"])
+
+
+@pytest.mark.seed("S110")
+def test_claim_reads_about_what_it_takes(db: Database) -> None:
+    claims = db.claim(100)
+
+    assert len(claims) == 100
+    assert 100 <= rows_read(db) < 1_000
+
+
+def test_claim_from_marks_reads_about_what_it_takes(db: Database) -> None:
+    marks = {("default", 100, 1): Mark(at(-25), "x")}
+
+    claims = db.claim(100, is_full_look=False, marks=marks)
+
+    assert len(claims) == 100
+    assert 100 <= rows_read(db) < 1_000
+
+
+def test_ends_are_found_by_primary_key_among_many_in_flight(db: Database) -> None:
+    claims = db.claim(200)
+    before = rows_read(db)
+
+    assert db.complete(*claims[:100]) == []
+    after_complete = rows_read(db)
+    for claim in claims[100:110]:
+        db.fail(claim)
+    after_fail = rows_read(db)
+
+    assert after_complete - before < 1_000
+    assert after_fail - after_complete < 200
+
+
+def test_start_and_return_are_found_by_primary_key(db: Database) -> None:
+    claims = db.claim(0, waiting=100)
+    before = rows_read(db)
+
+    db.start(*claims[:50])
+    db.give_back(*claims[50:])
+
+    assert rows_read(db) - before < 1_000
+
+
+def test_user_calls_are_found_by_primary_key(db: Database) -> None:
+    db.run(enqueue_tasks([new_task(f"new-{n}") for n in range(100)]))
+    db.run(cancel_tasks(["new-1"]))
+    db.run(read_results(["new-1", "00000001"]))
+
+    assert rows_read(db) < 500
+
+
+@pytest.mark.seed("S110")
+def test_maintenance_that_finds_nothing_reads_only_what_is_in_flight(db: Database) -> None:
+    db.run(expire_tasks())
+    assert rows_read(db) < 10
+
+    db.run(next_due(["default"]))
+    assert rows_read(db) < 100
+
+    db.run(stale_runs(timedelta(hours=1)))
+    db.run(requeue_stale_claims(timedelta(hours=1), []))
+    db.run(return_unheld_tasks("worker-a", []))
+    assert rows_read(db) <= 100 + 4 * 10_000

@@ -1,0 +1,129 @@
+"""The prune functions: what is old enough leaves, batch by batch."""
+
+from datetime import timedelta
+
+import pytest
+
+from horsies.database import recovery
+from horsies.database.rows import Scalar
+from horsies.database.statement import Statement
+from support.database import Database, at
+
+HOUR = 3600.0
+
+
+def prune(db: Database, statement: Statement[Scalar]) -> int:
+    return int(db.run(statement)[0].value)
+
+
+@pytest.mark.seed("S138")
+def test_heartbeats_leave_by_age(db: Database) -> None:
+    db.beat("a", "runner", -2 * HOUR)
+    db.beat("b", "runner", -0.5 * HOUR)
+
+    count = prune(db, recovery.prune("heartbeats", timedelta(hours=1)))
+
+    assert count == 1
+    assert db.value("select task_id from horsies_heartbeats") == "b"
+
+
+@pytest.mark.seed("S125", "S138")
+def test_worker_snapshots_leave_by_age(db: Database) -> None:
+    for worker, age_hours in (("old", 2), ("new", 0.5)):
+        db.insert(
+            "horsies_worker_states", worker_id=worker, snapshot_at=at(-age_hours * HOUR),
+            hostname="h", pid=1, processes=1, queues=["default"], max_claim_batch=0,
+            max_claim_per_worker=0, worker_started_at=at(-3 * HOUR),
+        )  # fmt: skip
+
+    count = prune(db, recovery.prune("worker_states", timedelta(hours=1)))
+
+    assert count == 1
+    assert db.value("select worker_id from horsies_worker_states") == "new"
+
+
+@pytest.mark.seed("S114", "S138")
+def test_ended_task_leaves_with_its_attempts_and_logs(db: Database) -> None:
+    claim = db.running()
+    db.complete(claim)
+    db.insert("horsies_task_logs", task_id=claim.id, attempt=1, log="text")
+    db.set_now(2 * HOUR)
+
+    count = prune(db, recovery.prune_tasks("COMPLETED", timedelta(hours=1)))
+
+    assert count == 1
+    assert db.statuses() == {}
+    assert db.attempts(claim.id) == []
+    assert db.value("select count(*) from horsies_task_logs") == 0
+
+
+@pytest.mark.parametrize(
+    ("status", "column"),
+    [
+        ("COMPLETED", "completed_at"),
+        ("FAILED", "failed_at"),
+        ("EXPIRED", "failed_at"),
+        ("CANCELLED", "updated_at"),
+    ],
+)
+def test_age_is_counted_from_the_end(db: Database, status: str, column: str) -> None:
+    db.insert(id="old", status=status, **{column: at(-2 * HOUR)})
+    db.insert(id="new", status=status, **{column: at(-0.5 * HOUR)})
+
+    count = prune(db, recovery.prune_tasks(status, timedelta(hours=1)))
+
+    assert count == 1
+    assert db.value("select id from horsies_tasks") == "new"
+
+
+@pytest.mark.parametrize("status", ["PENDING", "CLAIMED", "RUNNING"])
+def test_unfinished_task_never_leaves(db: Database, status: str) -> None:
+    db.insert(status=status, updated_at=at(-9_999 * HOUR))
+
+    assert prune(db, recovery.prune_tasks(status, timedelta(hours=1))) == 0
+
+
+def test_other_states_stay(db: Database) -> None:
+    db.insert(status="FAILED", failed_at=at(-2 * HOUR))
+
+    assert prune(db, recovery.prune_tasks("COMPLETED", timedelta(hours=1))) == 0
+
+
+@pytest.mark.parametrize(("workflow_status", "count"), [("RUNNING", 0), ("COMPLETED", 1)])
+def test_task_of_a_living_workflow_stays(db: Database, workflow_status: str, count: int) -> None:
+    task_id = db.insert(status="COMPLETED", completed_at=at(-2 * HOUR), is_workflow_task=True)
+    db.insert("horsies_workflows", id="w", name="w", status=workflow_status)
+    db.insert(
+        "horsies_workflow_tasks", id="n", workflow_id="w", task_index=0, task_name="j",
+        task_id=task_id,
+    )  # fmt: skip
+
+    assert prune(db, recovery.prune_tasks("COMPLETED", timedelta(hours=1))) == count
+
+
+@pytest.mark.seed("S138")
+@pytest.mark.parametrize(("workflow_status", "count"), [("PAUSED", 0), ("FAILED", 1)])
+def test_ended_workflow_leaves_with_its_nodes(
+    db: Database, workflow_status: str, count: int
+) -> None:
+    old = at(-2 * HOUR)
+    db.insert(
+        "horsies_workflows", id="w", name="w", status=workflow_status, completed_at=old,
+        updated_at=old, created_at=old,
+    )  # fmt: skip
+    db.insert("horsies_workflow_tasks", id="n", workflow_id="w", task_index=0, task_name="j")
+
+    assert prune(db, recovery.prune("workflows", timedelta(hours=1))) == count
+    assert db.value("select count(*) from horsies_workflow_tasks") == 1 - count
+
+
+def test_one_call_deletes_a_bounded_batch(db: Database) -> None:
+    db.execute(
+        "insert into horsies_heartbeats (task_id, sender_id, role, sent_at) "
+        "select n::text, 'x', 'runner', %s from generate_series(1, 1500) n",
+        at(-2 * HOUR),
+    )
+
+    counts = [prune(db, recovery.prune("heartbeats", timedelta(hours=1))) for _ in range(3)]
+
+    assert counts == [1_000, 500, 0]

@@ -1,0 +1,69 @@
+"""horsies_return_tasks and horsies_return_unheld_tasks: claims given back unstarted."""
+
+from typing import Any
+
+import pytest
+
+from horsies.database.tasks import return_unheld_tasks
+from support.database import Database, at
+
+CLAIM_COLUMNS = ("claimed_at", "claimed_by_worker_id", "claim_expires_at")
+RUN_COLUMNS = ("started_at", "worker_pid", "worker_hostname", "worker_process_name")
+
+
+@pytest.mark.seed("S42")
+def test_returned_claim_is_pending_again(db: Database) -> None:
+    claim = db.claimed()
+    db.set_now(5)
+
+    outcomes = db.give_back(claim)
+
+    row = db.task(claim.id)
+    assert outcomes == ["returned"]
+    assert (row["status"], row["claimed"], row["retry_count"]) == ("PENDING", False, 0)
+    assert {name: row[name] for name in CLAIM_COLUMNS} == dict.fromkeys(CLAIM_COLUMNS)
+    assert (row["updated_at"], row["enqueued_at"]) == (at(5), at(-10))
+    assert db.attempts(claim.id) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "owner"),
+    [
+        pytest.param({}, "worker-b", id="another owner"),
+        pytest.param({"claimed_at": at(1)}, "worker-a", id="claimed again later"),
+        pytest.param({"status": "RUNNING"}, "worker-a", id="already started"),
+        pytest.param({"status": "CANCELLED"}, "worker-a", id="cancelled"),
+    ],
+)
+def test_lost_claim_changes_nothing(db: Database, change: dict[str, Any], owner: str) -> None:
+    claim = db.claimed()
+    for column, value in change.items():
+        db.execute(f"update horsies_tasks set {column} = %s", value)
+    before = db.task(claim.id)
+
+    assert db.give_back(claim, owner=owner) == ["claim_lost"]
+    assert db.task(claim.id) == before
+
+
+def test_rows_of_a_lost_answer_go_back_without_an_attempt(db: Database) -> None:
+    held, waiting, started = db.running(), db.claimed(), db.running()
+
+    (answer,) = db.run(return_unheld_tasks("worker-a", [held.id]))
+
+    assert answer.value == 2
+    assert db.status(held.id) == "RUNNING"
+    for claim in (waiting, started):
+        row = db.task(claim.id)
+        columns = CLAIM_COLUMNS + RUN_COLUMNS
+        assert (row["status"], row["claimed"], row["retry_count"]) == ("PENDING", False, 0)
+        assert {name: row[name] for name in columns} == dict.fromkeys(columns)
+        assert db.attempts(claim.id) == []
+
+
+def test_unheld_rows_of_other_workers_are_left_alone(db: Database) -> None:
+    claim = db.running()
+
+    (answer,) = db.run(return_unheld_tasks("worker-b", []))
+
+    assert answer.value == 0
+    assert db.status(claim.id) == "RUNNING"
