@@ -4,6 +4,7 @@ import linecache
 import os
 import sys
 import sysconfig
+import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -274,16 +275,28 @@ def _location_lines(location: SourceLocation | None, paint: _Paint) -> list[str]
     ]
 
 
+def location_of(error: BaseException) -> SourceLocation | None:
+    """The last line of the user's own code that an exception passed through."""
+    if isinstance(error, SyntaxError) and error.filename and error.lineno:
+        return SourceLocation(error.filename, error.lineno)
+    found = None
+    for frame, line in traceback.walk_tb(error.__traceback__):
+        if not _is_foreign(frame.f_code.co_filename):
+            found = SourceLocation(frame.f_code.co_filename, line)
+    return found
+
+
 def _user_location() -> SourceLocation | None:
     """Find the first frame that is neither ours nor an installed library's."""
-    foreign = (
-        str(Path(__file__).parent),
-        *map(sysconfig.get_path, ("stdlib", "purelib", "platlib")),
-    )
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
-        filename = frame.f_code.co_filename
-        if not filename.startswith(("<", *foreign)):
+        if not _is_foreign(frame.f_code.co_filename):
             return SourceLocation.from_frame(frame)
         frame = frame.f_back
     return None
+
+
+def _is_foreign(filename: str) -> bool:
+    # Console scripts are foreign too: the frame of `bin/horsies` helps nobody.
+    installed = map(sysconfig.get_path, ("stdlib", "purelib", "platlib", "scripts"))
+    return filename.startswith(("<", str(Path(__file__).parent), *installed))

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import ModuleType
 
 from horsies.app import Horsies
-from horsies.errors import ConfigurationError, ErrorCode, HorsiesError
+from horsies.errors import ConfigurationError, ErrorCode, HorsiesError, SourceLocation, location_of
 from horsies.tasks.discovery import import_entry, is_path_entry
 
 _PROJECT_FILES = ("pyproject.toml", "setup.cfg", "setup.py")
@@ -66,7 +66,8 @@ def _import(entry: str) -> ModuleType:
         ) from None
     except ImportError as error:
         cure = "check the name; modules are found beside a pyproject.toml, or by PYTHONPATH"
-        raise _refusal(f"cannot import {entry!r}: {error}", cure) from error
+        place = location_of(error)
+        raise _refusal(f"cannot import {entry!r}: {error}", cure, place) from error
     except Exception as error:  # the module's own code is user code
         raise _broken(entry, error) from error
     finally:
@@ -102,14 +103,15 @@ def _apps(module: ModuleType) -> dict[str, Horsies]:
     return {name: value for name, value in vars(module).items() if isinstance(value, Horsies)}
 
 
-def _refusal(message: str, cure: str) -> ConfigurationError:
-    return ConfigurationError(message, ErrorCode.CLI_INVALID_ARGS, help_text=cure)
+def _refusal(message: str, cure: str, location: SourceLocation | None = None) -> ConfigurationError:
+    return ConfigurationError(message, ErrorCode.CLI_INVALID_ARGS, location, help_text=cure)
 
 
 def _broken(entry: str, error: Exception) -> ConfigurationError:
     return ConfigurationError(
         f"error while importing module: {entry}",
         ErrorCode.MODULE_EXEC_ERROR,
+        location_of(error),
         notes=[f"{type(error).__name__}: {error}"],
         help_text="module-level code must run without errors: move work into functions",
     )

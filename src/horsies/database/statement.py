@@ -40,6 +40,17 @@ async def run(connection: AsyncConnection[Any], statement: Statement[Row]) -> li
         return await cursor.fetchall() if cursor.description else []
 
 
+async def run_pipelined(
+    connection: AsyncConnection[Any], statements: Sequence[Statement[Any]]
+) -> list[list[Any]]:
+    """Perform statements in one transaction and one round trip."""
+    cursors = [connection.cursor(row_factory=statement.make_row) for statement in statements]
+    async with connection.pipeline(), connection.transaction():
+        for cursor, statement in zip(cursors, statements, strict=True):
+            await cursor.execute(statement.sql.encode(), statement.parameters)
+    return [await cursor.fetchall() for cursor in cursors]
+
+
 def run_blocking(connection: Connection[Any], statement: Statement[Row]) -> list[Row]:
     """The blocking twin of `run`."""
     with connection.cursor(row_factory=statement.make_row) as cursor:

@@ -196,6 +196,12 @@ def _claims(owner_id: str, completions: Sequence[Completion]) -> dict[str, objec
     }
 
 
+def tell_capacity(completions: Sequence[Completion]) -> Statement[Scalar]:
+    """Wake workers that wait for a place under a cap."""
+    parameters = {"task_ids": plain_array([c.task.id for c in completions])}
+    return Statement(call_sql("tell_capacity"), parameters, Scalar)
+
+
 def store_logs(completions: Sequence[Completion]) -> Statement[Scalar]:
     """Captured output of attempts ended in this transaction."""
     return Statement(

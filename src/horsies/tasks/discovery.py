@@ -12,7 +12,14 @@ from fnmatch import fnmatch
 from pathlib import Path
 from types import ModuleType
 
-from horsies.errors import ConfigurationError, ErrorCode, HorsiesError, MultipleValidationErrors
+from horsies.errors import (
+    ConfigurationError,
+    ErrorCode,
+    HorsiesError,
+    MultipleValidationErrors,
+    SourceLocation,
+    location_of,
+)
 
 DEFAULT_EXCLUDES = ("*_test.py", "test_*.py", "conftest.py")
 
@@ -75,12 +82,14 @@ def import_problems(entry: str) -> list[HorsiesError]:
     except HorsiesError as error:
         return [error]
     except ImportError as error:
-        return [_import_error(f"failed to import module: {entry}", f"{error}")]
+        place = location_of(error)
+        return [_import_error(f"failed to import module: {entry}", f"{error}", place)]
     except Exception as error:  # noqa: BLE001  # module-level code is user code
         return [
             ConfigurationError(
                 f"error while importing module: {entry}",
                 ErrorCode.MODULE_EXEC_ERROR,
+                location_of(error),
                 notes=[f"{type(error).__name__}: {error}"],
                 help_text="module-level code must run without errors: move work into functions",
             )
@@ -88,10 +97,13 @@ def import_problems(entry: str) -> list[HorsiesError]:
     return []
 
 
-def _import_error(message: str, note: str) -> ConfigurationError:
+def _import_error(
+    message: str, note: str, location: SourceLocation | None = None
+) -> ConfigurationError:
     return ConfigurationError(
         message,
         ErrorCode.CLI_INVALID_ARGS,
+        location,
         notes=[note],
         help_text="check the name, the working directory and PYTHONPATH",
     )

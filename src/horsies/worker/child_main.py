@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable, Sequence
 
 from horsies.app import Horsies
+from horsies.errors import ConfigurationError, ErrorCode, HorsiesError
 from horsies.executors import zygote
 from horsies.locator import load_app
 from horsies.tasks.definition import TaskDefinition
@@ -30,11 +31,24 @@ def main() -> None:
     locator = sys.argv[1]
 
     def load() -> AppDefinitions:
-        app = load_app(locator)
+        app = _load_app(locator)
         app.import_task_modules()
         return AppDefinitions(app)
 
     zygote.serve(load)
+
+
+def _load_app(locator: str) -> Horsies:
+    try:
+        return load_app(locator)
+    except HorsiesError as error:
+        raise ConfigurationError(
+            f"a child process cannot load the app by {locator!r}: {error.message}",
+            ErrorCode.WORKER_INVALID_LOCATOR,
+            error.location,
+            error.notes,
+            error.help_text,
+        ) from error
 
 
 if __name__ == "__main__":

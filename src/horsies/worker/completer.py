@@ -22,6 +22,7 @@ from horsies.database.tasks import (
     fail_tasks,
     interrupt_tasks,
     store_logs,
+    tell_capacity,
 )
 from horsies.tasks.claims import Completion, Ending
 from horsies.worker.link import Link
@@ -57,11 +58,17 @@ class Completer:
     """
 
     def __init__(
-        self, link: Link, owner_id: str, on_recorded: Callable[[Sequence[Recorded]], None]
+        self,
+        link: Link,
+        owner_id: str,
+        on_recorded: Callable[[Sequence[Recorded]], None],
+        *,
+        has_caps: bool,
     ) -> None:
         self._link = link
         self._owner_id = owner_id
         self._on_recorded = on_recorded
+        self._has_caps = has_caps
         self._waiting: deque[Completion] = deque()
         self._waiting_bytes = 0
         self._writing: Sequence[Completion] = ()
@@ -145,7 +152,7 @@ class Completer:
         return await self._link.persistently("writing results", lambda: self._write_once([instead]))
 
     async def _write_once(self, batch: Sequence[Completion]) -> list[Recorded]:
-        if all(c.way == "complete" and not c.log for c in batch):
+        if not self._has_caps and all(c.way == "complete" and not c.log for c in batch):
             refusals = await self._link.run(complete_tasks(self._owner_id, batch))
             return _recorded(batch, refusals)
         parts = [(way, [_without_nul(c) for c in batch if c.way == way]) for way in _STATEMENTS]
@@ -153,6 +160,8 @@ class Completer:
         statements = [_STATEMENTS[way](self._owner_id, part) for way, part in parts]
         if logged := [_without_nul(c) for c in batch if c.log]:
             statements.append(store_logs(logged))
+        if self._has_caps:
+            statements.append(tell_capacity(batch))
         answers = await self._link.run_together(statements)
         recorded: list[Recorded] = []
         for (_, part), receipts in zip(parts, answers, strict=False):

@@ -14,7 +14,13 @@ from psycopg import AsyncConnection
 from horsies.clock import jittered
 from horsies.config import WorkerResilienceConfig
 from horsies.database.connection import Address
-from horsies.database.statement import Statement, is_connection_failure, is_passing, run
+from horsies.database.statement import (
+    Statement,
+    is_connection_failure,
+    is_passing,
+    run,
+    run_pipelined,
+)
 from horsies.database.watchdog import hang_up
 
 Row = TypeVar("Row")
@@ -47,8 +53,8 @@ class Link:
 
     async def run_together(self, statements: Sequence[Statement[Any]]) -> list[list[Any]]:
         """Perform statements in one transaction."""
-        async with self._lent() as connection, connection.transaction():
-            return [await run(connection, statement) for statement in statements]
+        async with self._lent() as connection:
+            return await run_pipelined(connection, statements)
 
     async def persistently(self, what: str, work: Callable[[], Awaitable[T]]) -> T:
         """Repeat `work` until the database answers; give up as the resilience settings say."""

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import os
 import signal
 import sys
 from collections.abc import Sequence
@@ -43,10 +44,13 @@ async def serve(app: Horsies, settings: WorkerConfig, signals: Sequence[signal.S
         for number in signals:
             loop.remove_signal_handler(number)
         await app.get_broker().close_async()
-    if failure is not None:
-        return _failed(failure)
+    code = 0 if failure is None else _failed(failure)
     _logger.info("worker stopped")
-    return 0
+    if worker.has_abandoned:
+        # asyncio would wait for it for ever; everything of ours is written and closed.
+        logging.shutdown()
+        os._exit(code)
+    return code
 
 
 async def _ensure_schema(app: Horsies) -> None:

@@ -61,7 +61,12 @@ class Worker:
         self._finish_link = Link(session.address, "horsies finish", resilience)
         self._service_link = Link(session.address, "horsies service", resilience)
         self._session_address = session.session_address
-        self._completer = Completer(self._finish_link, self.identity.worker_id, self._on_recorded)
+        has_caps = app.config.cluster_wide_cap is not None or any(
+            queue.cap is not None for queue in self.queues
+        )
+        self._completer = Completer(
+            self._finish_link, self.identity.worker_id, self._on_recorded, has_caps=has_caps
+        )
         self._lanes, self._task_lanes = self._make_lanes()
         self._dispatcher = Dispatcher(
             app.config, self._lanes, self._completer, self.identity.pid, self._on_room
@@ -130,8 +135,9 @@ class Worker:
         )
         try:
             async with asyncio.TaskGroup() as lasting:  # ends last: heartbeats outlive the drain
+                completing = lasting.create_task(self._completer.run(), name="completer")
                 services = [
-                    lasting.create_task(self._completer.run(), name="completer"),
+                    completing,
                     lasting.create_task(heartbeat.run(), name="heartbeat"),
                     lasting.create_task(snapshots.run(), name="snapshots"),
                     lasting.create_task(reaper.run(), name="reaper"),
@@ -146,7 +152,7 @@ class Worker:
                 finally:
                     # Also when a bug ends the claimer: what is known is written before the worker
                     # goes.
-                    await self._completer.flush()
+                    await self._flush(completing)
                 for service in services:
                     service.cancel()
         finally:
@@ -156,6 +162,22 @@ class Worker:
                 await lane.executor.close(kill=True)
             for link in (self._claim_link, self._finish_link, self._service_link):
                 await link.close()
+
+    async def _flush(self, completing: asyncio.Task[None]) -> None:
+        """Wait until all is written, or until the writer itself has failed."""
+        flushing = asyncio.ensure_future(self._completer.flush())
+        try:
+            await asyncio.wait({flushing, completing}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            flushing.cancel()
+
+    @property
+    def has_abandoned(self) -> bool:
+        """Whether a coroutine that ignores its cancellation still holds the event loop."""
+        return any(
+            isinstance(lane.executor, InLoopExecutor) and lane.executor.abandoned_count
+            for lane in self._lanes
+        )
 
     def stop(self) -> None:
         """First call: finish what runs. Second call: end it now."""
