@@ -9,7 +9,13 @@ from typing import Any, Protocol
 from horsies.broker.postgres import PostgresBroker
 from horsies.config import AppConfig
 from horsies.config.exceptions import default_code_problems, mapper_problems
-from horsies.errors import ConfigurationError, ErrorCode, HorsiesError, TaskDefinitionError
+from horsies.errors import (
+    ConfigurationError,
+    ErrorCode,
+    HorsiesError,
+    SourceLocation,
+    TaskDefinitionError,
+)
 from horsies.result import BUILTIN_CODE_REGISTRY, Err, OperationalErrorCode
 from horsies.tasks.discovery import import_problems
 from horsies.tasks.options import read_task_options
@@ -48,7 +54,12 @@ def _policy_safety(app: CheckedApp) -> Iterator[HorsiesError]:
     )
     for name, task in app.tasks.items():
         owner = f"task {name!r}"
-        yield from _code_problems(task.exception_mapper, task.default_unhandled_error_code, owner)
+        yield from _code_problems(
+            task.exception_mapper,
+            task.default_unhandled_error_code,
+            owner,
+            task.definition.location,
+        )
         options = read_task_options(task.task_options_json)
         if isinstance(options, Err):
             yield TaskDefinitionError(
@@ -59,16 +70,20 @@ def _policy_safety(app: CheckedApp) -> Iterator[HorsiesError]:
             )
 
 
-def _code_problems(mapper: Any, default: str | None, owner: str) -> Sequence[HorsiesError]:
+def _code_problems(
+    mapper: Any, default: str | None, owner: str, location: SourceLocation | None = None
+) -> Sequence[HorsiesError]:
     found: list[HorsiesError] = []
     if mapper is not None:
-        found += mapper_problems(mapper, owner=owner)
+        found += mapper_problems(mapper, owner=owner, location=location)
     if default is not None:
-        found += default_code_problems(default, owner=owner)
-    return found or list(_reserved_codes(mapper or {}, default, owner))
+        found += default_code_problems(default, owner=owner, location=location)
+    return found or list(_reserved_codes(mapper or {}, default, owner, location))
 
 
-def _reserved_codes(mapper: Any, default: str | None, owner: str) -> Iterator[HorsiesError]:
+def _reserved_codes(
+    mapper: Any, default: str | None, owner: str, location: SourceLocation | None
+) -> Iterator[HorsiesError]:
     codes = list(mapper.values())
     if default not in (None, OperationalErrorCode.UNHANDLED_EXCEPTION.value):
         codes.append(default)
@@ -77,6 +92,7 @@ def _reserved_codes(mapper: Any, default: str | None, owner: str) -> Iterator[Ho
             yield ConfigurationError(
                 f"{owner}: {code!r} is a built-in error code and cannot be used as one of yours",
                 ErrorCode.CHECK_RESERVED_CODE_COLLISION,
+                location,
                 help_text="choose another code, for example with a prefix of your own",
             )
 

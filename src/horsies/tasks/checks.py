@@ -35,7 +35,7 @@ class ReturnType:
     is_plain: bool
 
 
-def refuse_decorated(function: Callable[..., Any], location: SourceLocation | None) -> None:
+def refuse_decorated(function: Callable[..., Any]) -> None:
     """Refuse a function another decorator has wrapped: its signature is not the one that runs."""
     plain = inspect.isfunction(function) or inspect.ismethod(function)
     if plain and not hasattr(function, "__wrapped__") and not _closes_over_function(function):
@@ -43,7 +43,7 @@ def refuse_decorated(function: Callable[..., Any], location: SourceLocation | No
     raise TaskDefinitionError(
         "a task must be a plain function, not one wrapped by another decorator",
         ErrorCode.TASK_PREDECORATED_NOT_SUPPORTED,
-        location,
+        None,  # where @app.task stands; the function at hand is the other decorator's
         [f"found {getattr(function, '__qualname__', function)!r}"],
         "put @app.task directly above the function and call helpers from its body",
     )

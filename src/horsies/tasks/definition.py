@@ -215,7 +215,7 @@ def define_task(
 ) -> TaskDefinition:
     """Check a function and its options as `@app.task` does; raise the first thing that is wrong."""
     location = SourceLocation.from_function(function)
-    checks.refuse_decorated(function, location)
+    checks.refuse_decorated(function)
     annotations = checks.resolve_annotations(function)
     returns = checks.read_return_type(
         function, annotations, location, allow_plain_returns=config.allow_plain_returns
