@@ -1,0 +1,488 @@
+"""Sending: what is stored, what is refused, and what may be sent again."""
+
+import asyncio
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import psycopg
+import pytest
+
+from horsies import Horsies
+from horsies.client.types import TaskSendError, TaskSendErrorCode
+from horsies.config import CustomQueueConfig, PostgresConfig, QueueMode
+from horsies.result import TaskError, TaskResult
+from horsies.tasks.retry import RetryPolicy
+from support.apps import bad, good
+from support.database import Database
+from support.eventually import eventually
+
+CODE = TaskSendErrorCode
+HOUR = timedelta(hours=1)
+
+
+def now() -> datetime:
+    return datetime.now(UTC)
+
+
+@pytest.mark.seed("S1", "S43", "S96", "S103", "S108")
+def test_send_stores_a_pending_row(app: Horsies, db: Database) -> None:
+    before = now()
+
+    handle = good(app.tasks["add"].send(1, b=2))
+
+    row = db.task(handle.task_id)
+    assert handle.created
+    assert (row["status"], row["task_name"], row["queue_name"]) == ("PENDING", "add", "default")
+    assert (row["args"], row["kwargs"], row["priority"]) == ("[1]", '{"b":2}', 100)
+    assert before <= row["sent_at"] <= row["enqueued_at"] <= now()
+    assert len(row["enqueue_sha"]) == 64
+    assert row["task_options"] == '{"retry_policy":null,"good_until":null}'
+    assert (row["claimed"], row["retry_count"], row["max_retries"]) == (False, 0, 0)
+    assert row["is_workflow_task"] is False
+
+
+def test_call_without_arguments_stores_nulls(new_app: Callable[..., Horsies], db: Database) -> None:
+    app = new_app()
+
+    @app.task("bare")
+    def bare() -> TaskResult[None, TaskError]:
+        return TaskResult(ok=None)
+
+    handle = good(bare.send())
+
+    assert (db.task(handle.task_id)["args"], db.task(handle.task_id)["kwargs"]) == (None, None)
+
+
+@pytest.mark.seed("S44", "S66")
+async def test_every_form_stores_its_row(app: Horsies, db: Database) -> None:
+    add = app.tasks["add"]
+    deadline = now() + HOUR
+    options = add.with_options(good_until=deadline)
+
+    handles = [
+        good(add.send(1)),
+        good(await add.send_async(1)),
+        good(add.schedule(60, 1)),
+        good(await add.schedule_async(60, 1)),
+        good(options.send(1)),
+        good(await options.send_async(1)),
+        good(options.schedule(60, 1)),
+        good(await options.schedule_async(60, 1)),
+        good(options.send_many([(1,)]))[0],
+        good(await options.send_many_async([{"a": 1}]))[0],
+    ]
+
+    rows = [db.task(handle.task_id) for handle in handles]
+    due_in = [round((row["enqueued_at"] - row["sent_at"]).total_seconds()) for row in rows]
+    assert due_in == [0, 0, 60, 60, 0, 0, 60, 60, 0, 0]
+    assert [row["good_until"] for row in rows] == [None] * 4 + [deadline] * 6
+
+
+@pytest.mark.seed("S52", "S57", "S66")
+def test_deadline_is_stored_in_row_and_options(app: Horsies, db: Database) -> None:
+    deadline = now() + HOUR
+
+    handle = good(app.tasks["add"].with_options(good_until=deadline).send(1))
+
+    row = db.task(handle.task_id)
+    assert row["good_until"] == deadline
+    assert str(deadline.year) in row["task_options"]
+
+
+@pytest.mark.seed("S57")
+def test_naive_deadline_is_refused(app: Horsies, db: Database) -> None:
+    naive = datetime(2030, 1, 1)  # noqa: DTZ001 - the point of the test
+
+    error = bad(app.tasks["add"].with_options(good_until=naive).send(1))
+
+    assert (error.code, error.retryable) == (CODE.VALIDATION_FAILED, False)
+    assert (error.task_id, error.payload) == (None, None)
+    assert db.statuses() == {}
+
+
+def test_priority_queue_time_and_tags_of_one_send(
+    new_app: Callable[..., Horsies], db: Database
+) -> None:
+    app = new_app(
+        queue_mode=QueueMode.CUSTOM,
+        custom_queues=[
+            CustomQueueConfig(name="fast", priority=3),
+            CustomQueueConfig(name="slow", priority=70),
+        ],
+    )
+
+    @app.task("job", queue_name="fast")
+    def job() -> TaskResult[None, TaskError]:
+        return TaskResult(ok=None)
+
+    due = now() + HOUR
+    plain = good(job.send())
+    moved = good(job.with_options(queue_name="slow", run_at=due, tags=["a", "b"]).send())
+    urgent = good(job.with_options(priority=1).send())
+
+    rows = [db.task(handle.task_id) for handle in (plain, moved, urgent)]
+    assert [(row["queue_name"], row["priority"]) for row in rows] == [
+        ("fast", 3),
+        ("slow", 70),
+        ("fast", 1),
+    ]
+    assert (rows[1]["enqueued_at"], rows[1]["tags"]) == (due, ["a", "b"])
+
+
+@pytest.mark.seed("S103")
+def test_retry_policy_is_stored_with_the_row(new_app: Callable[..., Horsies], db: Database) -> None:
+    app = new_app()
+    policy = RetryPolicy.fixed([1, 2], auto_retry_for=["BROKEN"], jitter=False)
+
+    @app.task("flaky", retry_policy=policy)
+    def flaky() -> TaskResult[None, TaskError]:
+        return TaskResult(ok=None)
+
+    row = db.task(good(flaky.send()).task_id)
+
+    assert row["max_retries"] == 2
+    assert '"intervals":[1,2]' in row["task_options"]
+
+
+@pytest.mark.parametrize(
+    ("args", "kwargs", "named"),
+    [
+        ((), {}, "'a'"),
+        (("x",), {}, "'a'"),
+        ((1,), {"b": "x"}, "'b'"),
+        ((1,), {"c": 1}, "'c'"),
+        ((1, 2, 3), {}, "at most 2"),
+    ],
+    ids=["missing", "wrong type", "wrong type by name", "unknown name", "too many"],
+)
+def test_arguments_that_do_not_fit_are_refused_by_name(
+    app: Horsies, db: Database, args: tuple[Any, ...], kwargs: dict[str, Any], named: str
+) -> None:
+    error = bad(app.tasks["add"].send(*args, **kwargs))
+
+    assert error.code is CODE.VALIDATION_FAILED
+    assert named in error.message
+    assert db.statuses() == {}
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"unique_key": ""},
+        {"unique_key": "k" * 256},
+        {"priority": 0},
+        {"priority": 101},
+        {"delay": -1},
+        {"queue_name": "no such queue"},
+        {"run_at": datetime(2030, 1, 1)},  # noqa: DTZ001 - the point of the test
+        {"run_at": datetime(2030, 1, 1, tzinfo=UTC), "delay": 1},
+        {"timeout_ms": 1},
+    ],
+    ids=str,
+)
+def test_options_out_of_range_are_refused(
+    app: Horsies, db: Database, options: dict[str, Any]
+) -> None:
+    error = bad(app.tasks["add"].with_options(**options).send(1))
+
+    assert (error.code, error.retryable) == (CODE.VALIDATION_FAILED, False)
+    assert db.statuses() == {}
+
+
+def test_payload_limits(
+    new_app: Callable[..., Horsies], db: Database, caplog: pytest.LogCaptureFixture
+) -> None:
+    app = new_app(payload_max_bytes=100, payload_warn_bytes=50)
+
+    @app.task("echo")
+    def echo(text: str) -> TaskResult[str, TaskError]:
+        return TaskResult(ok=text)
+
+    good(echo.send("x" * 60))
+    error = bad(echo.send("x" * 100))
+
+    assert error.code is CODE.PAYLOAD_TOO_LARGE
+    assert db.statuses() == {"PENDING": 1}
+    assert "payload_warn_bytes" in caplog.text
+
+
+def test_nul_character_travels_inside_json(app: Horsies, db: Database) -> None:
+    handle = good(app.tasks["echo"].send("a\x00b"))
+
+    assert db.task(handle.task_id)["args"] == '["a\\u0000b"]'
+
+
+def test_suppressed_sends_store_nothing(
+    app: Horsies, db: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HORSIES_SUPPRESS_SENDS", "1")
+    by_environment = [bad(app.tasks["add"].send(1)), bad(app.tasks["add"].schedule(5, 1))]
+    monkeypatch.delenv("HORSIES_SUPPRESS_SENDS")
+    with app.suppressed_sends():
+        by_block = bad(app.tasks["add"].send(1))
+
+    assert {error.code for error in (*by_environment, by_block)} == {CODE.SEND_SUPPRESSED}
+    assert db.statuses() == {}
+    assert good(app.tasks["add"].send(1)).created
+
+
+def test_unique_key_gives_the_holder(app: Horsies, db: Database) -> None:
+    keyed = app.tasks["add"].with_options(unique_key="k")
+
+    first, second = good(keyed.send(1)), good(keyed.send(1))
+    other = bad(keyed.send(2))
+
+    assert (first.created, second.created) == (True, False)
+    assert second.task_id == first.task_id
+    assert (other.code, other.task_id) == (CODE.PAYLOAD_MISMATCH, first.task_id)
+    assert db.statuses() == {"PENDING": 1}
+
+
+@pytest.mark.parametrize("scope", ["unfinished", "stored"])
+def test_key_after_the_end_depends_on_its_scope(app: Horsies, db: Database, scope: Any) -> None:
+    keyed = app.tasks["add"].with_options(unique_key="k", unique_scope=scope)
+    first = good(keyed.send(1))
+    db.execute("update horsies_tasks set status = 'COMPLETED', completed_at = now()")
+
+    second = good(keyed.send(1))
+
+    assert second.created is (scope == "unfinished")
+    assert (second.task_id == first.task_id) is (scope == "stored")
+
+
+def test_concurrent_sends_of_one_key_store_one_row(app: Horsies, db: Database) -> None:
+    keyed = app.tasks["add"].with_options(unique_key="k")
+    barrier = threading.Barrier(16)
+    handles: list[Any] = []
+
+    def send() -> None:
+        barrier.wait(timeout=10)
+        handles.append(good(keyed.send(1)))
+
+    threads = [threading.Thread(target=send) for _ in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=20)
+
+    assert len(handles) == 16
+    assert len({handle.task_id for handle in handles}) == 1
+    assert sum(handle.created for handle in handles) == 1
+    assert db.statuses() == {"PENDING": 1}
+
+
+async def test_concurrent_awaiting_sends_of_one_key_store_one_row(
+    app: Horsies, db: Database
+) -> None:
+    keyed = app.tasks["add"].with_options(unique_key="k")
+
+    async with asyncio.TaskGroup() as group:
+        sends = [group.create_task(keyed.send_async(1)) for _ in range(50)]
+
+    handles = [good(send.result()) for send in sends]
+    assert len({handle.task_id for handle in handles}) == 1
+    assert sum(handle.created for handle in handles) == 1
+    assert db.statuses() == {"PENDING": 1}
+
+
+async def test_concurrent_awaiting_sends_share_transactions(app: Horsies, db: Database) -> None:
+    add = app.tasks["add"]
+    await add.send_async(0)
+
+    async with asyncio.TaskGroup() as group:
+        for number in range(200):
+            group.create_task(add.send_async(number))
+
+    assert db.statuses() == {"PENDING": 201}
+    assert db.value("select count(distinct xmin::text) from horsies_tasks") <= 20
+
+
+async def test_bad_row_does_not_spoil_the_sends_it_shares_a_statement_with(
+    app: Horsies, db: Database
+) -> None:
+    add = app.tasks["add"]
+    db.execute(
+        "create function refuse() returns trigger language plpgsql as "
+        "$$ begin raise exception 'no thirteen'; end $$"
+    )
+    db.execute(
+        "create trigger refuse before insert on horsies_tasks for each row "
+        "when (new.args = '[13]') execute function refuse()"
+    )
+
+    async with asyncio.TaskGroup() as group:
+        sends = [group.create_task(add.send_async(number)) for number in range(20)]
+
+    failed = [number for number, send in enumerate(sends) if send.result().is_err()]
+    error = bad(sends[13].result())
+    assert failed == [13]
+    assert (error.code, error.retryable) == (CODE.ENQUEUE_FAILED, False)
+    assert "no thirteen" in error.message
+    assert db.statuses() == {"PENDING": 19}
+
+
+def test_send_many_stores_ten_thousand_at_once(app: Horsies, db: Database) -> None:
+    handles = good(app.tasks["add"].send_many((number, 1) for number in range(10_000)))
+
+    assert len({handle.task_id for handle in handles}) == 10_000
+    assert db.statuses() == {"PENDING": 10_000}
+    assert db.value("select count(distinct xmin::text) from horsies_tasks") == 1
+    assert db.task(handles[1234].task_id)["args"] == "[1234,1]"
+
+
+@pytest.mark.parametrize("options", [{}, {"tags": ["t"]}], ids=["copied", "inserted"])
+def test_send_many_with_one_bad_call_stores_none(
+    app: Horsies, db: Database, options: dict[str, Any]
+) -> None:
+    add = app.tasks["add"].with_options(**options)
+
+    error = bad(add.send_many([(1,), {"a": 2}, ("x",)]))
+
+    assert error.code is CODE.VALIDATION_FAILED
+    assert "call 2" in error.message
+    assert db.statuses() == {}
+
+
+@pytest.mark.parametrize("text", ["tab\there", "line\nend\r", "back\\slash", "\\N", "é\u2028"])
+def test_send_many_keeps_every_character(app: Horsies, db: Database, text: str) -> None:
+    (many,) = good(app.tasks["echo"].send_many([(text,)]))
+    one = good(app.tasks["echo"].send(text))
+
+    assert db.task(many.task_id)["args"] == db.task(one.task_id)["args"]
+
+
+@pytest.mark.seed("S44")
+def test_send_many_rows_are_due_at_once(app: Horsies, db: Database) -> None:
+    (handle,) = good(app.tasks["add"].send_many([(1,)]))
+
+    row = db.task(handle.task_id)
+    assert abs((row["enqueued_at"] - row["sent_at"]).total_seconds()) < 5
+    assert row["enqueued_at"] <= db.value("select clock_timestamp()")
+
+
+@pytest.mark.parametrize("commits", [True, False])
+def test_send_joins_the_callers_transaction(
+    app: Horsies, db: Database, database_url: str, commits: bool
+) -> None:
+    with psycopg.connect(database_url) as connection:
+        handle = good(app.tasks["add"].with_options(connection=connection).send(1))
+        during = db.statuses()
+        if not commits:
+            connection.rollback()
+
+    assert handle.created
+    assert during == {}
+    assert db.statuses() == ({"PENDING": 1} if commits else {})
+
+
+async def test_awaiting_send_joins_the_callers_transaction(
+    app: Horsies, db: Database, database_url: str
+) -> None:
+    async with await psycopg.AsyncConnection.connect(database_url) as connection:
+        good(await app.tasks["add"].with_options(connection=connection).send_async(1))
+        during = db.statuses()
+
+    assert during == {}
+    assert db.statuses() == {"PENDING": 1}
+
+
+def test_connection_of_the_wrong_kind_is_refused(app: Horsies, db: Database) -> None:
+    error = bad(app.tasks["add"].with_options(connection=object()).send(1))
+
+    assert error.code is CODE.VALIDATION_FAILED
+    assert "connection" in error.message
+
+
+@pytest.fixture
+def unreachable(new_app: Callable[..., Horsies]) -> Horsies:
+    """An app whose database does not answer, with the tasks of `app`."""
+    broker = PostgresConfig(database_url="postgresql://127.0.0.1:9/none?connect_timeout=1")
+    app = new_app(broker=broker)
+
+    @app.task("add")
+    async def add(a: int, b: int = 0) -> TaskResult[int, TaskError]:
+        return TaskResult(ok=a + b)
+
+    return app
+
+
+def test_unreachable_database_gives_an_error_that_can_be_sent_again(
+    unreachable: Horsies, app: Horsies, db: Database
+) -> None:
+    error = bad(unreachable.tasks["add"].send(1))
+
+    first = good(app.tasks["add"].retry_send(error))
+    again = good(app.tasks["add"].retry_send(error))
+
+    assert (error.code, error.retryable) == (CODE.ENQUEUE_FAILED, True)
+    assert "[1]" not in repr(error)
+    assert first.task_id == again.task_id == error.task_id
+    assert (first.created, again.created) == (True, False)
+    assert db.task(first.task_id)["sent_at"] == error.payload.sent_at
+    assert db.statuses() == {"PENDING": 1}
+
+
+async def test_delayed_payload_is_sent_again_as_delayed(
+    unreachable: Horsies, app: Horsies, db: Database
+) -> None:
+    error = bad(await unreachable.tasks["add"].schedule_async(60, 1))
+
+    wrong = bad(app.tasks["add"].retry_send(error))
+    right = good(await app.tasks["add"].retry_schedule_async(error))
+
+    assert wrong.code is CODE.VALIDATION_FAILED
+    row = db.task(right.task_id)
+    assert row["enqueued_at"] > row["sent_at"] + timedelta(seconds=55)
+
+
+def test_retry_calls_refuse_what_they_cannot_replay(unreachable: Horsies, app: Horsies) -> None:
+    error: TaskSendError = bad(unreachable.tasks["add"].send(1))
+    assert error.payload is not None
+    add = app.tasks["add"]
+    edited = replace(error, payload=replace(error.payload, args_json="[2]"))
+
+    refusals = {
+        "other code": bad(add.retry_send(replace(error, code=CODE.VALIDATION_FAILED))),
+        "no payload": bad(add.retry_send(replace(error, payload=None))),
+        "no id": bad(add.retry_send(replace(error, task_id=None))),
+        "other task": bad(app.tasks["echo"].retry_send(error)),
+        "undelayed": bad(add.retry_schedule(error)),
+        "edited": bad(add.retry_send(edited)),
+    }
+
+    codes = {name: refusal.code for name, refusal in refusals.items()}
+    assert codes.pop("edited") is CODE.PAYLOAD_MISMATCH
+    assert set(codes.values()) == {CODE.VALIDATION_FAILED}
+
+
+@pytest.mark.seed("S108")
+def test_same_id_with_another_payload_is_a_mismatch(
+    unreachable: Horsies, app: Horsies, db: Database
+) -> None:
+    first, second = bad(unreachable.tasks["add"].send(1)), bad(unreachable.tasks["add"].send(2))
+    good(app.tasks["add"].retry_send(first))
+
+    error = bad(app.tasks["add"].retry_send(replace(second, task_id=first.task_id)))
+
+    assert (error.code, error.task_id) == (CODE.PAYLOAD_MISMATCH, first.task_id)
+    assert db.task(first.task_id)["args"] == "[1]"
+
+
+def test_connections_cut_between_sends_are_replaced(app: Horsies, db: Database) -> None:
+    good(app.tasks["add"].send(1))
+    db.execute(
+        "select pg_terminate_backend(pid) from pg_stat_activity "
+        "where datname = current_database() and pid <> pg_backend_pid() "
+        "and backend_type = 'client backend'"
+    )
+    eventually(
+        lambda: db.value(
+            "select count(*) = 1 from pg_stat_activity where datname = current_database() "
+            "and backend_type = 'client backend'"
+        )
+    )
+
+    assert good(app.tasks["add"].send(2)).created
