@@ -85,6 +85,8 @@ def command(module: str | None, module_option: str | None, **options: Any) -> No
         format="%(asctime)s %(levelname)-7s %(name)s: %(message)s",
         stream=sys.stderr,
     )
+    # Until the worker runs there is nothing to hand back: a stop signal just ends the process.
+    signal.signal(signal.SIGTERM, lambda _number, _frame: sys.exit(0))
     app = load_app(locator)
     app.set_role("worker")
     if errors := app.check():

@@ -1,0 +1,150 @@
+"""What every fault test needs: an app on a given database, workers to kill, and the invariants."""
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import util
+from pathlib import Path
+from typing import Any
+
+import psutil
+import psycopg
+
+from horsies import Horsies
+from support.eventually import eventually
+
+APP_FILE = Path(__file__).with_name("fault_app.py")
+ENDED = ("COMPLETED", "FAILED", "CANCELLED", "EXPIRED")
+
+
+class Scene:
+    """One database with its ledger, an app to send with, and any number of workers."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.workers: list[subprocess.Popen[bytes]] = []
+        self.numbers: dict[str, int] = {}
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the scene
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute("create table ledger (number integer, at timestamptz default now())")
+        self.module: Any = _load(url)
+        self.app: Horsies = self.module.app
+
+    def start_worker(self, *options: str) -> subprocess.Popen[bytes]:
+        command = [sys.executable, "-m", "horsies.cli.main", "worker", f"{APP_FILE}:app", *options]
+        environment = {**os.environ, "HORSIES_FAULT_DATABASE_URL": self.url}
+        worker = subprocess.Popen(command, env=environment, stderr=self._log, stdout=self._log)
+        self.workers.append(worker)
+        return worker
+
+    def send(self, kind: str, numbers: range, seconds: float = 0.0) -> None:
+        task = getattr(self.module, kind)
+        for number in numbers:
+            handle = task.send(number, seconds).unwrap()
+            self.numbers[handle.task_id] = number
+
+    def scalar(self, statement: str, *values: Any) -> Any:
+        with psycopg.connect(self.url, autocommit=True) as connection:
+            row = connection.execute(statement, values).fetchone()  # type: ignore[arg-type]
+            return row[0] if row else None
+
+    def rows(self, statement: str, *values: Any) -> list[Any]:
+        with psycopg.connect(self.url, autocommit=True) as connection:
+            return connection.execute(statement, values).fetchall()  # type: ignore[arg-type]
+
+    def count(self, *states: str) -> int:
+        found: int = self.scalar(
+            "select count(*) from horsies_tasks where status = any (%s)", list(states)
+        )
+        return found
+
+    def wait_until_all_ended(self, *, within: float) -> None:
+        def all_ended() -> bool:
+            return self.count(*ENDED) == len(self.numbers)
+
+        eventually(all_ended, within=within)
+
+    def assert_invariants(self) -> None:
+        """Nothing lost, nothing doubled without a recorded crash, no attempt that never ran."""
+        stored = {row[0] for row in self.rows("select id from horsies_tasks")}
+        assert stored == set(self.numbers), "a task sent is a task stored, and no other"
+        assert not self.rows(
+            "select id from horsies_tasks where status not in "
+            "('PENDING', 'COMPLETED', 'FAILED', 'CANCELLED', 'EXPIRED')"
+        ), "no task is stuck"
+        assert not self.rows(
+            "select task_id from horsies_task_attempts group by task_id "
+            "having count(*) <> max(attempt) or min(attempt) <> 1"
+        ), "attempts are numbered without gaps"
+        assert not self.rows(
+            "select t.id from horsies_tasks t join horsies_task_attempts a on a.task_id = t.id "
+            "and a.outcome = 'COMPLETED' where t.status <> 'COMPLETED'"
+        ), "a completed attempt completes its task"
+        begun = dict(self.rows("select number, count(*) from ledger group by number"))
+        recorded = dict(self.rows("select task_id, count(*) from horsies_task_attempts group by 1"))
+        crashed = dict(
+            self.rows(
+                "select task_id, count(*) from horsies_task_attempts "
+                "where error_code = 'WORKER_CRASHED' group by 1"
+            )
+        )
+        for task_id, number in self.numbers.items():
+            runs, attempts = begun.get(number, 0), recorded.get(task_id, 0)
+            assert runs <= attempts, f"task {number} began {runs} times, {attempts} are recorded"
+            unseen = attempts - runs
+            assert unseen <= crashed.get(task_id, 0), f"task {number}: an attempt that never ran"
+
+    def close(self) -> None:
+        for worker in self.workers:
+            if worker.poll() is None:
+                worker.kill()
+            worker.wait()
+        self.app.get_broker().close()
+        self._log.close()
+
+    def log(self) -> str:
+        self._log.seek(0)
+        return self._log.read().decode(errors="replace")
+
+
+@contextmanager
+def scene(url: str) -> Iterator[Scene]:
+    made = Scene(url)
+    try:
+        yield made
+    except BaseException:
+        sys.stderr.write(made.log()[-8000:])
+        raise
+    finally:
+        made.close()
+
+
+def children_of(worker: subprocess.Popen[bytes]) -> list[psutil.Process]:
+    """The executing children of a worker: those its fork server has made."""
+    try:
+        servers = psutil.Process(worker.pid).children()
+        return [child for server in servers for child in server.children()]
+    except psutil.Error:
+        return []
+
+
+def kill_one_child(worker: subprocess.Popen[bytes]) -> None:
+    for process in children_of(worker)[:1]:
+        try:
+            process.send_signal(signal.SIGKILL)
+        except psutil.Error:
+            return
+
+
+def _load(url: str) -> Any:
+    os.environ["HORSIES_FAULT_DATABASE_URL"] = url
+    spec = util.spec_from_file_location("fault_app", APP_FILE)
+    assert spec is not None
+    assert spec.loader is not None
+    module = util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
