@@ -15,7 +15,7 @@ from psycopg import Connection, sql
 from horsies.broker.session import FAILURES, Session
 from horsies.database.rows import NewTask, Receipt
 from horsies.database.sql_files import query
-from horsies.database.statement import is_connection_failure, run_blocking
+from horsies.database.statement import run_blocking
 from horsies.database.tasks import enqueue_tasks
 
 Answer: TypeAlias = Receipt | BaseException
@@ -27,6 +27,14 @@ _MAX_BYTES = 8_000_000
 # A unique key whose holder ends just while it is looked up: sending again finds it free, or held
 # anew.
 _MAX_TRIES = 10
+_REFUSALS = ("mismatch", "key_mismatch", "freed")
+# What one row can do to its statement; other errors would meet each of them alike.
+_ROW_ERRORS = (
+    psycopg.DataError,
+    psycopg.IntegrityError,
+    psycopg.errors.ProgramLimitExceeded,
+    UnicodeError,
+)
 
 
 class Enqueuer:
@@ -50,7 +58,7 @@ class Enqueuer:
             self._session.ensure_schema()
             return self._insert(batch)
         except FAILURES as error:
-            if len(batch) == 1 or not _is_about_a_row(error):
+            if len(batch) == 1 or not isinstance(error, _ROW_ERRORS):
                 return [error] * len(batch)
         middle = len(batch) // 2
         return self._write(batch[:middle]) + self._write(batch[middle:])
@@ -58,7 +66,7 @@ class Enqueuer:
     def _insert(self, batch: Sequence[NewTask]) -> list[Answer]:
         receipts = self._session.run(enqueue_tasks(batch))
         for _ in range(_MAX_TRIES):
-            if not _has_freed_key(receipts):
+            if not has_freed_key(receipts):
                 break
             receipts = self._session.run(enqueue_tasks(batch))
         return [*receipts]
@@ -66,7 +74,7 @@ class Enqueuer:
     async def _insert_async(self, batch: Sequence[NewTask]) -> list[Answer]:
         receipts = await self._session.run_async(enqueue_tasks(batch))
         for _ in range(_MAX_TRIES):
-            if not _has_freed_key(receipts):
+            if not has_freed_key(receipts):
                 break
             receipts = await self._session.run_async(enqueue_tasks(batch))
         return [*receipts]
@@ -84,7 +92,7 @@ class Enqueuer:
             await self._session.ensure_schema_async()
             return await self._insert_async(batch)
         except FAILURES as error:
-            if len(batch) == 1 or not _is_about_a_row(error):
+            if len(batch) == 1 or not isinstance(error, _ROW_ERRORS):
                 return [error] * len(batch)
         middle = len(batch) // 2
         return await self.write_async(batch[:middle]) + await self.write_async(batch[middle:])
@@ -96,12 +104,15 @@ class Enqueuer:
             copy_rows(connection, rows)
 
     def enqueue_all(self, rows: Sequence[NewTask]) -> list[Receipt]:
-        """Write rows in one transaction, all or none."""
+        """Write rows in one transaction, all or none: a refused one undoes the others."""
         self._session.ensure_schema()
         receipts: list[Receipt] = []
-        with self._session.blocking_pool().connection() as connection, connection.transaction():
+        pool = self._session.blocking_pool()
+        with pool.connection() as connection, connection.transaction() as transaction:
             for batch in batches(rows):
                 receipts += run_blocking(connection, enqueue_tasks(batch))
+            if any(receipt.outcome in _REFUSALS for receipt in receipts):
+                raise psycopg.Rollback(transaction)
         return receipts
 
 
@@ -150,7 +161,8 @@ def batches(rows: Sequence[NewTask]) -> Iterable[Sequence[NewTask]]:
         yield rows[start:]
 
 
-def _has_freed_key(receipts: Sequence[Receipt]) -> bool:
+def has_freed_key(receipts: Sequence[Receipt]) -> bool:
+    """Whether a unique key was free again when its holder was looked up: worth another try."""
     return any(receipt.outcome == "freed" for receipt in receipts)
 
 
@@ -175,7 +187,3 @@ def _copy_text(field: object) -> str:
         return "\\N"
     text = str(field).replace("\\", "\\\\")
     return text.replace("\n", "\\n").replace("\t", "\\t").replace("\r", "\\r")
-
-
-def _is_about_a_row(error: BaseException) -> bool:
-    return isinstance(error, psycopg.Error) and not is_connection_failure(error)

@@ -319,6 +319,9 @@ def _enqueued(answer: Answer) -> BrokerResult[str]:
         what = "id" if answer.outcome == "mismatch" else "unique key"
         message = f"task {answer.task_id} already holds this {what} with another payload"
         return Err(BrokerOperationError(BrokerErrorCode.PAYLOAD_MISMATCH, message, retryable=False))
+    if answer.outcome == "freed":
+        held = TimeoutError("the unique key kept changing hands")
+        return Err(operation_error(BrokerErrorCode.ENQUEUE_FAILED, held))
     return Ok(answer.task_id)
 
 

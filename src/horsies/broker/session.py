@@ -31,7 +31,8 @@ from horsies.result import Err, Ok, Result
 Row = TypeVar("Row")
 T = TypeVar("T")
 # What may go wrong on the way to the database; anything else is a bug and propagates.
-FAILURES = (psycopg.Error, OSError, HorsiesError, TimeoutError)
+# UnicodeError: text with lone surrogates has no bytes to send.
+FAILURES = (psycopg.Error, OSError, HorsiesError, TimeoutError, UnicodeError)
 
 
 @dataclass(frozen=True, slots=True)

@@ -304,6 +304,8 @@ class Sender:
                     payload=prepared.payload,
                 )
             )
+        if answer.outcome == "freed":
+            return _enqueue_failed(prepared, TimeoutError("the unique key kept changing hands"))
         created = answer.outcome == "created"
         return Ok(TaskHandle(answer.task_id, self._app, broker_mode=True, created=created))
 

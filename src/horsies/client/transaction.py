@@ -1,19 +1,38 @@
 """Enqueue on the user's own connection: the task is stored, or not, with the user's transaction.
 
 psycopg, SQLAlchemy (also its sessions), Django and asyncpg connections are told apart by their
-module, so that none of them has to be installed.
+class's name, so that none of them has to be installed.
 """
 
 import re
 from collections.abc import Sequence
 from typing import Any
 
-import psycopg
+from psycopg.rows import tuple_row
 
+from horsies.broker.enqueue import batches, has_freed_key
 from horsies.database.rows import NewTask, Receipt
 from horsies.database.tasks import enqueue_tasks
 
 _PARAMETER = re.compile(r"%\((\w+)\)s")
+# By package and class name, so that no library is imported to recognise its objects.
+_KINDS = {
+    ("psycopg", "Connection"): "psycopg",
+    ("psycopg", "AsyncConnection"): "asynchronous psycopg",
+    ("sqlalchemy", "Connection"): "SQLAlchemy",
+    ("sqlalchemy", "Session"): "SQLAlchemy",
+    ("sqlalchemy", "scoped_session"): "SQLAlchemy",
+    ("sqlalchemy", "AsyncConnection"): "asynchronous SQLAlchemy",
+    ("sqlalchemy", "AsyncSession"): "asynchronous SQLAlchemy",
+    ("sqlalchemy", "async_scoped_session"): "asynchronous SQLAlchemy",
+    ("asyncpg", "Connection"): "asyncpg",
+    ("asyncpg", "PoolConnectionProxy"): "asyncpg",
+    ("django", "BaseDatabaseWrapper"): "Django",
+    ("django", "ConnectionProxy"): "Django",
+}
+_BLOCKING = ("psycopg", "SQLAlchemy", "Django")
+_AWAITABLE = ("asynchronous psycopg", "asynchronous SQLAlchemy", "asyncpg")
+_MAX_TRIES = 10  # for a unique key whose holder ends just while it is looked up
 
 
 class WrongConnectionError(Exception):
@@ -22,43 +41,64 @@ class WrongConnectionError(Exception):
 
 def enqueue(connection: Any, schema: str | None, rows: Sequence[NewTask]) -> list[Receipt]:
     """Write rows on a blocking connection, inside whatever transaction it is in."""
-    sql, parameters = _statement(schema, rows)
-    match _kind(connection):
-        case "psycopg":
-            with connection.cursor(row_factory=psycopg.rows.tuple_row) as cursor:
-                return _receipts(cursor.execute(sql, parameters).fetchall())
-        case "django":
-            with connection.cursor() as cursor:
-                cursor.execute(sql, parameters)
-                return _receipts(cursor.fetchall())
-        case "sqlalchemy":
-            result = connection.execute(_text(sql), parameters)
-            return _receipts(result.fetchall())
-        case other:
-            raise WrongConnectionError(_refusal(connection, other, "send()"))
+    kind = _kind(connection)
+    if kind not in _BLOCKING:
+        raise WrongConnectionError(_refusal(connection, kind, "send()"))
+    receipts: list[Receipt] = []
+    for batch in batches(rows):
+        sql, parameters = _statement(schema, batch)
+        answers = _execute(kind, connection, sql, parameters)
+        for _ in range(_MAX_TRIES):
+            if not has_freed_key(answers):
+                break
+            answers = _execute(kind, connection, sql, parameters)
+        receipts += answers
+    return receipts
 
 
 async def enqueue_async(
     connection: Any, schema: str | None, rows: Sequence[NewTask]
 ) -> list[Receipt]:
     """Write rows on an awaitable connection, inside whatever transaction it is in."""
-    sql, parameters = _statement(schema, rows)
-    match _kind(connection):
-        case "psycopg async":
-            async with connection.cursor(row_factory=psycopg.rows.tuple_row) as cursor:
-                await cursor.execute(sql, parameters)
-                return _receipts(await cursor.fetchall())
-        case "sqlalchemy async":
-            result = await connection.execute(_text(sql), parameters)
-            return _receipts(result.fetchall())
-        case "asyncpg":
-            names = _PARAMETER.findall(sql)
-            numbers = {name: f"${number}::text" for number, name in enumerate(names, start=1)}
-            numbered = _PARAMETER.sub(lambda found: numbers[found[1]], sql)
-            values = [parameters[name] for name in names]
-            return _receipts([tuple(row) for row in await connection.fetch(numbered, *values)])
-        case other:
-            raise WrongConnectionError(_refusal(connection, other, "send_async()"))
+    kind = _kind(connection)
+    if kind not in _AWAITABLE:
+        raise WrongConnectionError(_refusal(connection, kind, "send_async()"))
+    receipts: list[Receipt] = []
+    for batch in batches(rows):
+        sql, parameters = _statement(schema, batch)
+        answers = await _execute_async(kind, connection, sql, parameters)
+        for _ in range(_MAX_TRIES):
+            if not has_freed_key(answers):
+                break
+            answers = await _execute_async(kind, connection, sql, parameters)
+        receipts += answers
+    return receipts
+
+
+def _execute(kind: str, connection: Any, sql: str, parameters: dict[str, object]) -> list[Receipt]:
+    if kind == "SQLAlchemy":
+        return _receipts(connection.execute(_text(sql), parameters).fetchall())
+    if kind == "Django":
+        with connection.cursor() as cursor:
+            cursor.execute(sql, parameters)
+            return _receipts(cursor.fetchall())
+    with connection.cursor(row_factory=tuple_row) as cursor:
+        return _receipts(cursor.execute(sql, parameters).fetchall())
+
+
+async def _execute_async(
+    kind: str, connection: Any, sql: str, parameters: dict[str, object]
+) -> list[Receipt]:
+    if kind == "asynchronous SQLAlchemy":
+        return _receipts((await connection.execute(_text(sql), parameters)).fetchall())
+    if kind == "asyncpg":
+        names = _PARAMETER.findall(sql)
+        numbers = {name: f"${number}::text" for number, name in enumerate(names, start=1)}
+        numbered = _PARAMETER.sub(lambda found: numbers[found[1]], sql)
+        return _receipts(await connection.fetch(numbered, *[parameters[name] for name in names]))
+    async with connection.cursor(row_factory=tuple_row) as cursor:
+        await cursor.execute(sql, parameters)
+        return _receipts(await cursor.fetchall())
 
 
 def _statement(schema: str | None, rows: Sequence[NewTask]) -> tuple[str, dict[str, object]]:
@@ -71,27 +111,23 @@ def _statement(schema: str | None, rows: Sequence[NewTask]) -> tuple[str, dict[s
     return sql, dict(statement.parameters)
 
 
-def _kind(connection: Any) -> str:
-    if isinstance(connection, psycopg.Connection):
-        return "psycopg"
-    if isinstance(connection, psycopg.AsyncConnection):
-        return "psycopg async"
-    classes = [f"{cls.__module__}.{cls.__qualname__}" for cls in type(connection).__mro__]
-    if any(name.startswith("sqlalchemy.ext.asyncio.") for name in classes):
-        return "sqlalchemy async"
-    if any(name.startswith("sqlalchemy.") for name in classes):
-        return "sqlalchemy"
-    if any(name.startswith("asyncpg.") for name in classes):
-        return "asyncpg"
-    is_django = any(name.startswith(("django.db.", "django.utils.connection.")) for name in classes)
-    return "django" if is_django else "unknown"
+def _kind(connection: Any) -> str | None:
+    """Engines, pools and session makers are none of these: they carry no transaction."""
+    for cls in type(connection).__mro__:
+        package = cls.__module__.partition(".")[0]
+        kind = _KINDS.get((package, cls.__name__))
+        if kind == "Django" and connection.vendor != "postgresql":
+            return None
+        if kind is not None:
+            return kind
+    return None
 
 
-def _refusal(connection: Any, kind: str, call: str) -> str:
-    if kind == "unknown":
+def _refusal(connection: Any, kind: str | None, call: str) -> str:
+    if kind is None:
         return (
-            f"connection={type(connection).__module__}.{type(connection).__qualname__} is none of "
-            "psycopg, SQLAlchemy, asyncpg or Django connections"
+            f"connection={type(connection).__module__}.{type(connection).__qualname__} is not a "
+            "PostgreSQL connection or session of psycopg, SQLAlchemy, asyncpg or Django"
         )
     other = "send_async()" if call == "send()" else "send()"
     return f"{call} cannot use this {kind} connection; use {other}"
@@ -100,7 +136,8 @@ def _refusal(connection: Any, kind: str, call: str) -> str:
 def _text(sql: str) -> Any:
     from sqlalchemy import text
 
-    return text(_PARAMETER.sub(r":\1", sql))
+    # As text: a driver that asks the server for the type would want lists instead of literals.
+    return text(_PARAMETER.sub(r"cast(:\1 as text)", sql))
 
 
 def _receipts(rows: Sequence[Any]) -> list[Receipt]:

@@ -1,0 +1,349 @@
+"""Sending on the user's own connection: the task lives and dies with the user's transaction."""
+
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager
+from contextlib import contextmanager as context
+from typing import Any
+
+import asyncpg
+import psycopg
+import pytest
+from psycopg import AsyncConnection, Connection
+from sqlalchemy import NullPool, create_engine
+from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
+from sqlalchemy.orm import Session, scoped_session, sessionmaker
+
+from horsies import AppConfig, Horsies, PostgresConfig, TaskError, TaskResult, TaskSendErrorCode
+
+Finish = Callable[[], object]
+FinishAsync = Callable[[], Awaitable[object]]
+
+
+@pytest.fixture
+def app(database_url: str) -> Iterator[Horsies]:
+    app = make_app(database_url)
+    yield app
+    app.get_broker().close()
+
+
+def make_app(database_url: str, **broker: Any) -> Horsies:
+    app = Horsies(AppConfig(broker=PostgresConfig(database_url=database_url, **broker)))
+
+    @app.task("greet")
+    def greet(name: str) -> TaskResult[str, TaskError]:
+        return TaskResult(ok=f"hello {name}")
+
+    return app
+
+
+def alchemy_url(url: str, driver: str) -> str:
+    return url.replace("postgresql:", f"postgresql+{driver}:")
+
+
+@context
+def psycopg_connection(url: str) -> Iterator[tuple[Any, Finish, Finish]]:
+    with psycopg.connect(url) as connection:
+        yield connection, connection.commit, connection.rollback
+
+
+@context
+def sqlalchemy_connection(url: str) -> Iterator[tuple[Any, Finish, Finish]]:
+    engine = create_engine(alchemy_url(url, "psycopg"), poolclass=NullPool)
+    with engine.connect() as connection:
+        yield connection, connection.commit, connection.rollback
+
+
+@context
+def sqlalchemy_session(url: str) -> Iterator[tuple[Any, Finish, Finish]]:
+    engine = create_engine(alchemy_url(url, "psycopg"), poolclass=NullPool)
+    with Session(engine) as session:
+        yield session, session.commit, session.rollback
+
+
+@context
+def sqlalchemy_scoped_session(url: str) -> Iterator[tuple[Any, Finish, Finish]]:
+    engine = create_engine(alchemy_url(url, "psycopg"), poolclass=NullPool)
+    session = scoped_session(sessionmaker(engine))
+    yield session, session.commit, session.rollback
+    session.remove()
+
+
+@asynccontextmanager
+async def async_psycopg(url: str) -> AsyncIterator[tuple[Any, FinishAsync, FinishAsync]]:
+    async with await AsyncConnection.connect(url) as connection:
+        yield connection, connection.commit, connection.rollback
+
+
+@asynccontextmanager
+async def plain_asyncpg(url: str) -> AsyncIterator[tuple[Any, FinishAsync, FinishAsync]]:
+    connection = await asyncpg.connect(url)
+    transaction = connection.transaction()
+    await transaction.start()
+    yield connection, transaction.commit, transaction.rollback
+    await connection.close()
+
+
+@asynccontextmanager
+async def pooled_asyncpg(url: str) -> AsyncIterator[tuple[Any, FinishAsync, FinishAsync]]:
+    async with asyncpg.create_pool(url, min_size=1, max_size=1) as pool, pool.acquire() as lent:
+        transaction = lent.transaction()
+        await transaction.start()
+        yield lent, transaction.commit, transaction.rollback
+
+
+def async_connection(driver: str) -> Any:
+    @asynccontextmanager
+    async def open_it(url: str) -> AsyncIterator[tuple[Any, FinishAsync, FinishAsync]]:
+        engine = create_async_engine(alchemy_url(url, driver), poolclass=NullPool)
+        async with engine.connect() as connection:
+            yield connection, connection.commit, connection.rollback
+
+    return open_it
+
+
+def async_session(driver: str) -> Any:
+    @asynccontextmanager
+    async def open_it(url: str) -> AsyncIterator[tuple[Any, FinishAsync, FinishAsync]]:
+        engine = create_async_engine(alchemy_url(url, driver), poolclass=NullPool)
+        async with AsyncSession(engine) as session:
+            yield session, session.commit, session.rollback
+
+    return open_it
+
+
+Open = Callable[[str], AbstractContextManager[tuple[Any, Finish, Finish]]]
+OpenAsync = Callable[[str], AbstractAsyncContextManager[tuple[Any, FinishAsync, FinishAsync]]]
+
+BLOCKING = pytest.mark.parametrize(
+    "open_connection",
+    [psycopg_connection, sqlalchemy_connection, sqlalchemy_session, sqlalchemy_scoped_session],
+    ids=lambda opener: opener.__name__,
+)
+AWAITABLE = pytest.mark.parametrize(
+    "open_connection",
+    [
+        async_psycopg,
+        plain_asyncpg,
+        pooled_asyncpg,
+        async_connection("psycopg"),
+        async_connection("asyncpg"),
+        async_session("psycopg"),
+        async_session("asyncpg"),
+    ],
+    ids=[
+        "psycopg", "asyncpg", "asyncpg from a pool", "SQLAlchemy connection, psycopg",
+        "SQLAlchemy connection, asyncpg", "SQLAlchemy session, psycopg",
+        "SQLAlchemy session, asyncpg",
+    ],
+)  # fmt: skip
+
+
+def stored(app: Horsies, task_id: str) -> bool:
+    return app.handle(task_id).info().unwrap() is not None
+
+
+@BLOCKING
+def test_a_task_is_stored_when_its_transaction_commits(
+    open_connection: Open, app: Horsies, database_url: str
+) -> None:
+    with open_connection(database_url) as (connection, commit, _):
+        handle = app.tasks["greet"].with_options(connection=connection).send("Ann").unwrap()
+        before = stored(app, handle.task_id)
+        commit()
+
+    assert (before, stored(app, handle.task_id), handle.created) == (False, True, True)
+
+
+@BLOCKING
+def test_a_task_vanishes_when_its_transaction_rolls_back(
+    open_connection: Open, app: Horsies, database_url: str
+) -> None:
+    with open_connection(database_url) as (connection, _, rollback):
+        handle = app.tasks["greet"].with_options(connection=connection).send("Ann").unwrap()
+        rollback()
+
+    assert not stored(app, handle.task_id)
+
+
+@AWAITABLE
+async def test_an_awaited_send_is_stored_when_its_transaction_commits(
+    open_connection: OpenAsync, app: Horsies, database_url: str
+) -> None:
+    async with open_connection(database_url) as (connection, commit, _):
+        sent = await app.tasks["greet"].with_options(connection=connection).send_async("Ann")
+        before = stored(app, sent.unwrap().task_id)
+        await commit()
+
+    assert (before, stored(app, sent.unwrap().task_id)) == (False, True)
+
+
+@AWAITABLE
+async def test_an_awaited_send_vanishes_when_its_transaction_rolls_back(
+    open_connection: OpenAsync, app: Horsies, database_url: str
+) -> None:
+    async with open_connection(database_url) as (connection, _, rollback):
+        sent = await app.tasks["greet"].with_options(connection=connection).send_async("Ann")
+        await rollback()
+
+    assert not stored(app, sent.unwrap().task_id)
+
+
+def test_many_sends_share_the_users_transaction(app: Horsies, database_url: str) -> None:
+    with psycopg.connect(database_url) as connection:
+        task = app.tasks["greet"].with_options(connection=connection)
+        kept = task.send_many([("Ann",), {"name": "Bob"}]).unwrap()
+        connection.commit()
+        dropped = task.send_many([("Cid",)]).unwrap()
+        connection.rollback()
+
+    assert [stored(app, one.task_id) for one in [*kept, *dropped]] == [True, True, False]
+
+
+def test_a_send_joins_the_users_own_writes(app: Horsies, database_url: str) -> None:
+    with psycopg.connect(database_url) as connection:
+        connection.execute("create table orders (id integer)")
+        connection.commit()
+
+        with connection.transaction(force_rollback=True):
+            connection.execute("insert into orders values (1)")
+            handle = app.tasks["greet"].with_options(connection=connection).send("Ann").unwrap()
+        orders = connection.execute("select count(*) from orders").fetchone()
+
+    assert orders == (0,)
+    assert not stored(app, handle.task_id)
+
+
+def test_a_unique_key_taken_in_a_transaction_is_free_after_its_rollback(
+    app: Horsies, database_url: str
+) -> None:
+    with psycopg.connect(database_url) as connection:
+        task = app.tasks["greet"].with_options(unique_key="k", connection=connection)
+        first = task.send("Ann").unwrap()
+        again = task.send("Ann").unwrap()
+        other = task.send("Bob").unwrap_err()
+        connection.rollback()
+        later = app.tasks["greet"].with_options(unique_key="k").send("Bob").unwrap()
+
+    assert (again.task_id, again.created) == (first.task_id, False)
+    assert other.code is TaskSendErrorCode.PAYLOAD_MISMATCH
+    assert later.created
+
+
+def test_the_tables_schema_need_not_be_on_the_connections_search_path(
+    empty_database_url: str,
+) -> None:
+    app = make_app(empty_database_url, schema="our jobs")
+    with psycopg.connect(empty_database_url) as connection:
+        handle = app.tasks["greet"].with_options(connection=connection).send("Ann").unwrap()
+        connection.commit()
+        row = connection.execute('select id from "our jobs".horsies_tasks').fetchone()
+    app.get_broker().close()
+
+    assert row == (handle.task_id,)
+
+
+def test_the_default_schema_is_found_from_another_search_path(
+    app: Horsies, database_url: str
+) -> None:
+    with psycopg.connect(database_url, options="-c search_path=pg_temp") as connection:
+        handle = app.tasks["greet"].with_options(connection=connection).send("Ann").unwrap()
+        connection.commit()
+
+    assert stored(app, handle.task_id)
+
+
+def test_a_row_factory_of_the_users_changes_nothing(app: Horsies, database_url: str) -> None:
+    with Connection.connect(database_url, row_factory=psycopg.rows.dict_row) as connection:
+        sent = app.tasks["greet"].with_options(connection=connection).send("Ann")
+
+    assert stored(app, sent.unwrap().task_id)
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda url: object(), "builtins.object is not a PostgreSQL connection"),
+        (lambda url: url, "builtins.str is not"),
+        (lambda url: create_engine(alchemy_url(url, "psycopg")), "Engine is not"),
+        (lambda url: sessionmaker(), "sessionmaker is not"),
+        (asyncpg.create_pool, "Pool is not"),
+        (
+            lambda url: AsyncSession(create_async_engine(alchemy_url(url, "psycopg"))),
+            "asynchronous SQLAlchemy connection; use send_async()",
+        ),
+    ],
+    ids=["object", "url", "engine", "session maker", "pool", "awaitable session"],
+)
+async def test_what_carries_no_transaction_for_this_call_is_refused(
+    make: Callable[[str], Any], said: str, app: Horsies, database_url: str
+) -> None:
+    connection = make(database_url)
+
+    error = app.tasks["greet"].with_options(connection=connection).send("Ann").unwrap_err()
+
+    assert error.code is TaskSendErrorCode.VALIDATION_FAILED
+    assert said in error.message
+
+
+async def test_an_awaited_send_refuses_a_blocking_connection(
+    app: Horsies, database_url: str
+) -> None:
+    with psycopg.connect(database_url) as connection:
+        sent = await app.tasks["greet"].with_options(connection=connection).send_async("Ann")
+
+    assert sent.unwrap_err().code is TaskSendErrorCode.VALIDATION_FAILED
+    assert "use send()" in sent.unwrap_err().message
+
+
+def test_a_failed_transaction_of_the_users_is_a_failed_send(
+    app: Horsies, database_url: str
+) -> None:
+    with psycopg.connect(database_url) as connection:
+        with pytest.raises(psycopg.errors.UndefinedTable):
+            connection.execute("select * from nowhere")
+        error = app.tasks["greet"].with_options(connection=connection).send("Ann").unwrap_err()
+        connection.rollback()
+
+    assert error.code is TaskSendErrorCode.ENQUEUE_FAILED
+    assert not error.retryable
+    assert "transaction is aborted" in error.message
+
+
+DJANGO = """
+import sys
+from urllib.parse import parse_qs, urlsplit
+from django.conf import settings
+parts = urlsplit(sys.argv[1])
+where = {key: value[0] for key, value in parse_qs(parts.query).items()}
+settings.configure(DATABASES={
+    "default": {"ENGINE": "django.db.backends.postgresql", "NAME": parts.path[1:],
+        "USER": parts.username or "", "PASSWORD": parts.password or "",
+        "HOST": where.get("host") or parts.hostname, "PORT": where.get("port") or parts.port or ""},
+    "other": {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:"}})
+import django
+django.setup()
+from django.db import connection, connections, transaction
+from horsies import *
+app = Horsies(AppConfig(broker=PostgresConfig(database_url=sys.argv[1])))
+@app.task("greet")
+def greet(name: str) -> TaskResult[str, TaskError]: ...
+def stored(handle): return handle.info().unwrap() is not None
+with transaction.atomic():
+    kept = greet.with_options(connection=connection).send("Ann").unwrap()
+    before = stored(kept)
+with transaction.atomic():
+    dropped = greet.with_options(connection=connections["default"]).send("Ann").unwrap()
+    transaction.set_rollback(True)
+refused = greet.with_options(connection=connections["other"]).send("Ann").unwrap_err()
+print(before, stored(kept), stored(dropped), refused.code.value)
+"""
+
+
+def test_a_django_connection_carries_the_send(database_url: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", DJANGO, database_url], capture_output=True, text=True, check=False
+    )
+
+    assert done.stdout.split() == ["False", "True", "False", "VALIDATION_FAILED"], done.stderr
