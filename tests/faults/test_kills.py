@@ -105,7 +105,7 @@ def test_rolling_restarts_under_load_double_nothing(
         play.wait_until_all_ended(within=90)
         play.assert_invariants()
         assert play.scalar("select count(*) from horsies_task_attempts") == 300
-        assert play.scalar("select count(*) from ledger") == 300
+        assert play.begun().total() == 300
 
 
 @pytest.mark.seed("S84", "S85", "S86", "S87")

@@ -7,13 +7,14 @@ from typing import Any
 from horsies.clock import monotonic
 from horsies.codec.results import serialize_error_payload
 from horsies.executors.base import Call, Delivered, Interrupted
+from horsies.executors.journal import Journal
 from horsies.executors.output import storable
 from horsies.executors.soft_limit import with_soft_limit
 from horsies.result import Err, OperationalErrorCode, TaskError, TaskResult
 from horsies.tasks.definition import TaskDefinition
 
 
-def run(definition: TaskDefinition | None, call: Call) -> Delivered:
+def run(definition: TaskDefinition | None, call: Call, journal: Journal | None) -> Delivered:
     """Run a plain function here and now; only Interrupted leaves this function."""
     started_at = monotonic()
     if definition is None:
@@ -23,6 +24,8 @@ def run(definition: TaskDefinition | None, call: Call) -> Delivered:
         if isinstance(decoded, Err):
             return _delivered(definition, TaskResult(err=decoded.err_value), started_at)
         args, kwargs = decoded.ok_value
+        if journal is not None:
+            journal.begin(call.slot)
         result = definition.judge(definition.function(*args, **kwargs))
     except Interrupted:
         raise
@@ -31,7 +34,9 @@ def run(definition: TaskDefinition | None, call: Call) -> Delivered:
     return _delivered(definition, result, started_at)
 
 
-async def run_async(definition: TaskDefinition | None, call: Call) -> Delivered:
+async def run_async(
+    definition: TaskDefinition | None, call: Call, journal: Journal | None
+) -> Delivered:
     """Run a coroutine function; CancelledError leaves it: only the caller knows whose it is."""
     started_at = monotonic()
     if definition is None:
@@ -41,6 +46,8 @@ async def run_async(definition: TaskDefinition | None, call: Call) -> Delivered:
         if isinstance(decoded, Err):
             return _delivered(definition, TaskResult(err=decoded.err_value), started_at)
         args, kwargs = decoded.ok_value
+        if journal is not None:
+            journal.begin(call.slot)
         coroutine = definition.function(*args, **kwargs)
         if call.soft_timeout_ms is not None:
             coroutine = with_soft_limit(coroutine, call.soft_timeout_ms / 1000)

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
+from horsies.executors.journal import Journal
 from horsies.tasks.definition import TaskDefinition
 
 STOP_GRACE_SECONDS = 5.0
@@ -20,6 +21,7 @@ class Call:
     kwargs: str | None = None
     timeout_ms: int | None = None
     soft_timeout_ms: int | None = None
+    slot: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +100,8 @@ class Definitions(Protocol):
 
     @property
     def start_hooks(self) -> Sequence[Callable[[], None]]: ...
+    @property
+    def journal(self) -> Journal | None: ...
     def get(self, name: str, /) -> TaskDefinition | None: ...
 
 

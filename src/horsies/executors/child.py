@@ -142,7 +142,7 @@ class _Child:
             signal.setitimer(signal.ITIMER_REAL, call.soft_timeout_ms / 1000)
         try:
             self._is_in_function = True
-            return attempt.run(definition, call)
+            return attempt.run(definition, call, self._definitions.journal)
         except SoftTimeout as error:  # it struck outside the function, while encoding
             return attempt.raised(definition, call, error)
         finally:
@@ -165,7 +165,7 @@ class _Child:
 
     async def _coroutine(self, definition: TaskDefinition, call: Call) -> Delivered:
         self._task = asyncio.current_task()
-        return await attempt.run_async(definition, call)
+        return await attempt.run_async(definition, call, self._definitions.journal)
 
     def _should_retire(self) -> bool:
         settings = self._settings

@@ -135,6 +135,7 @@ class ChildProcess:
                 call.kwargs,
                 call.timeout_ms,
                 call.soft_timeout_ms,
+                call.slot,
             )
         )
 

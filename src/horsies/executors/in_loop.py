@@ -142,7 +142,7 @@ class InLoopExecutor:
         run.begun_at = monotonic()
         outcome: Delivered | None
         try:
-            outcome = await attempt.run_async(definition, call)
+            outcome = await attempt.run_async(definition, call, self._definitions.journal)
         except asyncio.CancelledError as error:
             # Cancelled by us, or raised by user code: then it is an exception like any other.
             outcome = None if run.is_ending() else attempt.raised(definition, call, error)

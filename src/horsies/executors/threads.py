@@ -143,7 +143,7 @@ class ThreadExecutor:
         run.begun_at = monotonic()
         definition = self._definitions.get(run.call.task_name)
         try:
-            return attempt.run(definition, run.call)
+            return attempt.run(definition, run.call, self._definitions.journal)
         except SoftTimeout as error:  # it struck outside the function, while encoding
             return attempt.raised(definition, run.call, error)
 

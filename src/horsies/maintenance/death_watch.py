@@ -15,6 +15,8 @@ from horsies.config import RecoveryConfig
 from horsies.database import recovery
 from horsies.database.rows import AbsentWorker, StaleRun
 from horsies.database.statement import is_passing
+from horsies.database.tasks import return_unheld_tasks
+from horsies.executors.journal import find_journal
 from horsies.maintenance.processes import is_executing, process_started_at
 from horsies.maintenance.reaper import Connection
 
@@ -64,17 +66,20 @@ class DeathWatch:
     async def _recover(self, worker: AbsentWorker) -> int:
         requeued = lost = 0
         if self._config.auto_requeue_stale_claimed:
-            statement = recovery.requeue_stale_claims(_NEVER, [worker.worker_id])
-            requeued = int((await self._connection.run(statement))[0].value)
+            requeue = recovery.requeue_stale_claims(_NEVER, [worker.worker_id])
+            requeued = int((await self._connection.run(requeue))[0].value)
         runs: list[StaleRun] = []
         if self._config.auto_fail_stale_running and worker.hostname == self._hostname:
             runs = await self._connection.run(recovery.runs_of(worker.worker_id))
-        if runs and not _is_alive(worker):
-            dead = [run for run in runs if not is_executing(run)]
+        # Children die with their worker; until the last one has, none of its runs is touched.
+        if runs and not _is_alive(worker) and not any(map(is_executing, runs)):
+            requeued += await self._return_unbegun(worker.worker_id)
+            runs = await self._connection.run(recovery.runs_of(worker.worker_id))
             reason = "worker process no longer running"
-            statements = [judge_lost(run, _AT_ONCE, reason) for run in dead]
-            receipts = await self._connection.run(recovery.fail_lost_tasks(_AT_ONCE, statements))
-            lost = len(receipts)
+            given_up = [judge_lost(run, _AT_ONCE, reason) for run in runs]
+            if given_up:
+                statement = recovery.fail_lost_tasks(_AT_ONCE, given_up)
+                lost = len(await self._connection.run(statement))
         if requeued or lost:
             _logger.warning(
                 "worker %s (pid %d on %s) is gone: %d claims requeued, %d runs given up",
@@ -82,7 +87,18 @@ class DeathWatch:
             )  # fmt: skip
         elif not runs:
             self._settled.add(worker.worker_id)
+            if journal := find_journal(worker.worker_id):
+                journal.remove()
         return requeued + lost
+
+    async def _return_unbegun(self, worker_id: str) -> int:
+        """Runs whose user code never began go back uncounted, where the worker's journal tells."""
+        journal = find_journal(worker_id)
+        begun = None if journal is None else journal.begun_ids()
+        if begun is None:
+            return 0
+        statement = return_unheld_tasks(worker_id, sorted(begun))
+        return int((await self._connection.run(statement))[0].value)
 
 
 def _is_alive(worker: AbsentWorker) -> bool:

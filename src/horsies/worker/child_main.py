@@ -3,10 +3,12 @@
 import os
 import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from horsies.app import Horsies
 from horsies.errors import ConfigurationError, ErrorCode, HorsiesError
 from horsies.executors import zygote
+from horsies.executors.journal import Journal
 from horsies.locator import load_app
 from horsies.tasks.definition import TaskDefinition
 
@@ -14,8 +16,9 @@ from horsies.tasks.definition import TaskDefinition
 class AppDefinitions:
     """An app's tasks as executors see them."""
 
-    def __init__(self, app: Horsies) -> None:
+    def __init__(self, app: Horsies, journal: Journal | None) -> None:
         self._app = app
+        self.journal = journal
 
     @property
     def start_hooks(self) -> Sequence[Callable[[], None]]:
@@ -26,14 +29,14 @@ class AppDefinitions:
 
 
 def main() -> None:
-    """`python -m horsies.worker.child_main <locator>`."""
+    """`python -m horsies.worker.child_main <locator> [<journal>]`."""
     os.environ["HORSIES_CHILD_PROCESS"] = "1"
-    locator = sys.argv[1]
+    locator, path = sys.argv[1], sys.argv[2]
 
     def load() -> AppDefinitions:
         app = _load_app(locator)
         app.import_task_modules()
-        return AppDefinitions(app)
+        return AppDefinitions(app, Journal(Path(path)) if path else None)
 
     zygote.serve(load)
 

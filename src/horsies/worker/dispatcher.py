@@ -4,6 +4,7 @@ Hands started tasks to their executors and turns their ends into completions.
 """
 
 import logging
+import os
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from dataclasses import dataclass
 from horsies.clock import monotonic
 from horsies.config import AppConfig
 from horsies.executors.base import Call, Delivered, Outcome
+from horsies.executors.journal import Journal
 from horsies.tasks.claims import ClaimedTask
 from horsies.tasks.options import parse_task_options
 from horsies.worker.completer import Completer
@@ -41,13 +43,14 @@ class Dispatcher:
         config: AppConfig,
         lanes: list[Lane],
         completer: Completer,
-        own_pid: int,
+        journal: Journal | None,
         on_room: Callable[[], None],
     ) -> None:
         self._config = config
         self._lanes = lanes
         self._completer = completer
-        self._own_pid = own_pid
+        self._journal = journal
+        self._slots: dict[str, int] = {}
         self._on_room = on_room
         self.running: dict[str, Running] = {}
         self._warned: set[str] = set()
@@ -56,7 +59,7 @@ class Dispatcher:
         """Run a task whose RUNNING state is committed."""
         lane = self._lanes[task.lane - 1]
         now = monotonic()
-        pid = task.worker_pid or self._own_pid
+        pid = task.worker_pid or os.getpid()
         self.running[task.id] = Running(task, lane, pid, now, now)
         options = parse_task_options(task.task_options)
         call = Call(
@@ -67,8 +70,21 @@ class Dispatcher:
             task.kwargs,
             options.timeout_ms or self._config.task_timeout_ms,
             options.soft_timeout_ms,
+            self._place(task.id),
         )
         lane.submit(call, self._done, pid)
+
+    def _place(self, task_id: str) -> int:
+        if self._journal is None:
+            return 0
+        slot = self._slots[task_id] = self._journal.place(task_id)
+        return slot
+
+    def settle(self, task_id: str) -> None:
+        """The end of this task is recorded."""
+        slot = self._slots.pop(task_id, None)
+        if slot is not None and self._journal is not None:
+            self._journal.release(slot)
 
     def _done(self, call: Call, outcome: Outcome) -> None:
         held = self.running.pop(call.task_id)

@@ -20,6 +20,7 @@ from horsies.database.statement import run_blocking
 from horsies.database.workers import Sender, hold_worker_lock, notify
 from horsies.executors.base import CaptureSettings, Executor
 from horsies.executors.in_loop import InLoopExecutor
+from horsies.executors.journal import create_journal
 from horsies.executors.processes import ProcessExecutor
 from horsies.executors.threads import ThreadExecutor
 from horsies.maintenance.death_watch import DeathWatch
@@ -67,9 +68,10 @@ class Worker:
         self._completer = Completer(
             self._finish_link, self.identity.worker_id, self._on_recorded, has_caps=has_caps
         )
+        self._journal = create_journal(self.identity.worker_id)
         self._lanes, self._task_lanes = self._make_lanes()
         self._dispatcher = Dispatcher(
-            app.config, self._lanes, self._completer, self.identity.pid, self._on_room
+            app.config, self._lanes, self._completer, self._journal, self._on_room
         )
         owner = (self.identity.worker_id, self.identity.hostname, self.identity.pid)
         self._buffer = Buffer(self._claim_link, owner, self._lanes, self._dispatcher)
@@ -87,7 +89,7 @@ class Worker:
         present, task_lanes = lane_names(kinds)
         config, settings = self._app.config, self._settings
         capture = CaptureSettings(config.capture_task_output, config.task_log_max_bytes)
-        definitions = AppDefinitions(self._app)
+        definitions = AppDefinitions(self._app, self._journal)
         lanes: list[Lane] = []
         for kind in present:
             executor: Executor
@@ -99,6 +101,7 @@ class Worker:
                     bootstrap=[
                         sys.executable, "-m", "horsies.worker.child_main",
                         settings.app_locator or "",
+                        str(self._journal.path) if self._journal else "",
                     ],
                     max_tasks_per_child=settings.max_tasks_per_child,
                     max_memory_per_child_mb=settings.max_memory_per_child_mb,
@@ -162,6 +165,8 @@ class Worker:
                 await lane.executor.close(kill=True)
             for link in (self._claim_link, self._finish_link, self._service_link):
                 await link.close()
+            if self._journal is not None:
+                self._journal.remove()
 
     async def _flush(self, completing: asyncio.Task[None]) -> None:
         """Wait until all is written, or until the writer itself has failed."""
@@ -235,6 +240,7 @@ class Worker:
     def _on_recorded(self, recorded: Sequence[Recorded]) -> None:
         for one in recorded:
             task = one.completion.task
+            self._dispatcher.settle(task.id)
             if one.outcome == "retried" and one.retry_after_s is not None:
                 self._bell.add(task.id, task.queue_name, one.retry_after_s)
             elif one.outcome == "failed":

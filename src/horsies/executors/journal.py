@@ -1,0 +1,96 @@
+"""Which calls of a worker have begun, in shared memory that outlives a kill -9 of the worker.
+
+The worker places a call in a slot before it hands it to an executor; whoever runs it marks the slot
+just before user code; the worker frees the slot once the outcome is recorded. After the worker's
+death a peer on the same host reads here which of its RUNNING tasks never began: those go back
+without counting an attempt. The memory is gone after a reboot: then nothing is known.
+"""
+
+import mmap
+import os
+from pathlib import Path
+
+_SLOT_BYTES = 40  # one byte of state, 36 of id, padding
+_SLOT_COUNT = 16_384
+_BEGUN = 1
+_OVERFLOW = 0  # the first slot: marked when there was a call without a slot of its own
+
+
+class Journal:
+    """The slots of one worker."""
+
+    def __init__(self, path: Path, *, creates: bool = False) -> None:
+        self.path = path
+        flags = os.O_RDWR | (os.O_CREAT | os.O_EXCL if creates else 0)
+        file = os.open(path, flags, 0o600)
+        try:
+            if creates:
+                os.truncate(file, _SLOT_BYTES * _SLOT_COUNT)
+            self._map = mmap.mmap(file, _SLOT_BYTES * _SLOT_COUNT)
+        finally:
+            os.close(file)
+        self._free = list(range(_SLOT_COUNT - 1, _OVERFLOW, -1)) if creates else []
+
+    def place(self, task_id: str) -> int:
+        """A slot for a call that has not begun."""
+        if not self._free:
+            return _OVERFLOW
+        slot = self._free.pop()
+        start = slot * _SLOT_BYTES
+        self._map[start : start + 37] = b"\0" + task_id.encode().ljust(36)[:36]
+        return slot
+
+    def begin(self, slot: int) -> None:
+        """User code follows."""
+        self._map[slot * _SLOT_BYTES] = _BEGUN
+
+    def release(self, slot: int) -> None:
+        """The outcome of the call in this slot is recorded."""
+        if slot != _OVERFLOW:
+            self._map[slot * _SLOT_BYTES] = 0
+            self._free.append(slot)
+
+    def begun_ids(self) -> set[str] | None:
+        """The calls that have begun and are not recorded; `None` when one had no slot."""
+        content = self._map[:]
+        if content[_OVERFLOW] == _BEGUN:
+            return None
+        return {
+            content[start + 1 : start + 37].decode().rstrip()
+            for start in range(0, len(content), _SLOT_BYTES)
+            if content[start] == _BEGUN
+        }
+
+    def remove(self) -> None:
+        self._map.close()
+        self.path.unlink(missing_ok=True)
+
+
+def create_journal(worker_id: str) -> Journal | None:
+    """The journal of a new worker; `None` where there is no such memory."""
+    directory = _directory()
+    if directory is None:
+        return None
+    try:
+        directory.mkdir(mode=0o700, exist_ok=True)
+        return Journal(directory / worker_id, creates=True)
+    except OSError:
+        return None
+
+
+def find_journal(worker_id: str) -> Journal | None:
+    """The journal a worker of this host has left, if it can be read."""
+    directory = _directory()
+    try:
+        if directory is None or directory.stat().st_uid != os.getuid():
+            return None
+        return Journal(directory / worker_id)
+    except (OSError, ValueError):
+        return None
+
+
+def _directory() -> Path | None:
+    shared_memory = Path("/dev/shm")  # noqa: S108 - its own directory below is private
+    if not shared_memory.is_dir():
+        return None
+    return shared_memory / f"horsies-{os.getuid()}"
