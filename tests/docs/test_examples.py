@@ -1,0 +1,68 @@
+"""Every Python example of the guide and the README runs as printed, against a real worker."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from horsies import embedded_postgres
+from support.cluster import make_directory, remove_directory
+from support.programs import run_python, worker
+
+ROOT = Path(__file__).parents[2]
+GUIDE = sorted((ROOT / "docs" / "guide").glob("*.md"))
+PAGES = [ROOT / "README.md", ROOT / "ARCHITECTURE.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+def blocks(page: Path) -> list[str]:
+    return re.findall(r"^```python\n(.*?)^```$", page.read_text(), re.DOTALL | re.MULTILINE)
+
+
+def write_program(page: Path, directory: Path) -> None:
+    """Blocks that open with a file's name make up that file; the others make up script.py."""
+    (directory / "pyproject.toml").touch()
+    for block in blocks(page):
+        name = re.match(r"# (\w+\.py)\n", block)
+        with (directory / (name[1] if name else "script.py")).open("a") as file:
+            file.write(block + "\n")
+
+
+@pytest.mark.parametrize(
+    "page", [page for page in GUIDE if blocks(page)], ids=lambda page: str(page.stem)
+)
+def test_guide_examples_run(page: Path, tmp_path: Path, database_url: str) -> None:
+    write_program(page, tmp_path)
+
+    with worker(tmp_path, "shop:app", HORSIES_DATABASE_URL=database_url):
+        finished = run_python(tmp_path, "script.py", HORSIES_DATABASE_URL=database_url)
+
+    assert finished.returncode == 0, finished.stderr
+
+
+@pytest.fixture
+def project() -> Iterator[Path]:
+    """A directory that the user of an embedded server can reach."""
+    directory = make_directory()
+    yield directory
+    embedded_postgres.stop(directory)
+    remove_directory(directory)
+
+
+@pytest.mark.slow
+def test_the_readme_example_prints_what_it_says(project: Path) -> None:
+    (example,) = blocks(ROOT / "README.md")
+    (project / "shop.py").write_text(example)
+
+    with worker(project, "shop.py", HORSIES_EMBEDDED="1"):
+        finished = run_python(project, "shop.py")
+
+    assert len(example.splitlines()) <= 20
+    assert finished.stdout == "invoice-42.pdf\nNO_SUCH_ORDER\n", finished.stderr
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_links_lead_somewhere(page: Path) -> None:
+    links = re.findall(r"\]\(([^)#:]+)\)", page.read_text())
+
+    assert [link for link in links if not (page.parent / link).exists()] == []
