@@ -1,0 +1,69 @@
+"""`horsies init` and `horsies get-docs`: what they write works, and nothing is overwritten."""
+
+from pathlib import Path
+
+from support.command import run_horsies
+from support.programs import run_python, worker
+
+
+def test_written_project_works_at_once(tmp_path: Path, database_url: str) -> None:
+    written = run_horsies(tmp_path, "init", "my_project")
+
+    project = tmp_path / "my_project"
+    assert written.returncode == 0, written.stderr
+    with worker(project, "app:app", HORSIES_DATABASE_URL=database_url):
+        sent = run_python(project, "send.py", HORSIES_DATABASE_URL=database_url)
+    assert sent.stdout == "5\nHello, world!\nDIVIDED_BY_ZERO: 1 / 0\n", sent.stderr
+    assert 'name = "my-project"' in (project / "pyproject.toml").read_text()
+
+
+def test_printed_commands_name_what_was_written(tmp_path: Path) -> None:
+    elsewhere = run_horsies(tmp_path, "init", "shop").stdout
+    here = run_horsies(tmp_path, "init").stdout
+
+    for line in ("cd shop", "horsies worker app:app", "python send.py"):
+        assert line in elsewhere
+    assert "cd " not in here
+    assert (tmp_path / "app.py").is_file()
+
+
+def test_written_project_passes_check(tmp_path: Path, database_url: str) -> None:
+    run_horsies(tmp_path, "init")
+
+    checked = run_horsies(tmp_path, "check", "app:app", HORSIES_DATABASE_URL=database_url)
+
+    assert "3 task(s) registered" in checked.stdout, checked.stderr
+
+
+def test_existing_file_is_not_overwritten(tmp_path: Path) -> None:
+    (tmp_path / "tasks.py").write_text("mine")
+
+    refused = run_horsies(tmp_path, "init")
+
+    assert refused.returncode == 1
+    assert "tasks.py" in refused.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["tasks.py"]
+    assert (tmp_path / "tasks.py").read_text() == "mine"
+
+
+def test_get_docs_writes_the_pages_and_replaces_its_own(tmp_path: Path) -> None:
+    run_horsies(tmp_path, "get-docs")
+    stale = tmp_path / ".horsies-docs" / "stale.md"
+    stale.touch()
+
+    again = run_horsies(tmp_path, "get-docs")
+
+    assert again.returncode == 0, again.stderr
+    assert (tmp_path / ".horsies-docs" / "guide" / "getting-started.md").is_file()
+    assert not stale.exists()
+
+
+def test_get_docs_leaves_other_directories_alone(tmp_path: Path) -> None:
+    notes = tmp_path / "notes"
+    notes.mkdir()
+    (notes / "mine.md").write_text("mine")
+
+    refused = run_horsies(tmp_path, "get-docs", "--output", "notes")
+
+    assert refused.returncode == 1
+    assert [path.name for path in notes.iterdir()] == ["mine.md"]
