@@ -12,8 +12,11 @@ import pytest
 
 from horsies import Horsies
 from horsies.config import CustomQueueConfig, QueueMode
+from horsies.database.statement import Statement
 from horsies.result import TaskError, TaskResult
+from horsies.tasks.claims import ClaimedTask
 from horsies.tasks.retry import RetryPolicy
+from horsies.worker.worker import Worker
 from support.apps import good, working
 from support.database import Database
 from support.eventually import eventually_async
@@ -673,3 +676,36 @@ async def test_reaper_prunes_old_records_unless_told_not_to(
         await eventually_async(is_swept)
 
     assert await is_swept()
+
+
+async def test_task_sent_while_a_claim_is_answered_is_not_left_to_the_poll(
+    new_app: NewApp, db: Database
+) -> None:
+    app, gate = new_app(), Gate()
+    gate.open.set()
+    held = gate.task(app)
+    handles: list[Any] = []
+
+    def send_between_answer_and_reading(worker: Worker) -> None:
+        claim_link, claimer = worker._claim_link, worker._claimer
+        original = claim_link.run
+
+        async def run(statement: Statement[Any]) -> list[Any]:
+            rows = await original(statement)
+            if statement.row is ClaimedTask and not rows and not handles:
+                told_count = claimer._told_count
+                handles.append(good(await held.send_async(1)))
+
+                async def is_told() -> bool:
+                    return claimer._told_count > told_count
+
+                await eventually_async(is_told)
+            return rows
+
+        claim_link.run = run  # type: ignore[method-assign]
+
+    async with working(app, before_start=send_between_answer_and_reading):
+        await gate.wait_for(1)
+
+    row = db.task(handles[0].task_id)
+    assert row["started_at"] - row["enqueued_at"] < timedelta(seconds=2)

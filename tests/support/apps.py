@@ -1,7 +1,7 @@
 """Apps on a test database, and workers inside the test's own event loop."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -19,10 +19,14 @@ def make_app(database_url: str, **config: Any) -> Horsies:
 
 
 @asynccontextmanager
-async def working(app: Horsies, **settings: Any) -> AsyncIterator[Worker]:
+async def working(
+    app: Horsies, *, before_start: Callable[[Worker], None] | None = None, **settings: Any
+) -> AsyncIterator[Worker]:
     """A worker that serves the app for the length of the block, then drains."""
     settings = {"processes": 1, "threads": 4, **settings}
     worker = Worker(app, WorkerConfig(**settings))
+    if before_start is not None:
+        before_start(worker)
     running = asyncio.create_task(worker.run(), name="worker under test")
     ready = asyncio.create_task(worker.ready.wait(), name="worker becomes ready")
     await asyncio.wait([running, ready], return_when=asyncio.FIRST_COMPLETED)

@@ -66,6 +66,7 @@ class Claimer:
         self._task_lanes = task_lanes
         self._link, self._dispatcher, self._completer, self._buffer = parts
         self._wake = asyncio.Event()
+        self._told_count = 0
         self._marks: dict[tuple[str, int, int], Mark] = {}
         # Per lane: whether the last pass that asked for it left something behind.
         self._may_have_more = [True] * len(lanes)
@@ -80,6 +81,7 @@ class Claimer:
 
     def look(self) -> None:
         """There may be something to claim."""
+        self._told_count += 1
         self._may_have_more = [True] * len(self._lanes)
         self._wake.set()
 
@@ -107,12 +109,15 @@ class Claimer:
         request = self._request()
         if request is None:
             return 0
-        started_at = monotonic()
+        started_at, told_count = monotonic(), self._told_count
         # Until the answer is here, what it claimed is known to the database alone.
         self._has_lost_answer = True
         rows = await self._link.run(claim_tasks(request))
         self._has_lost_answer = False
         self._learn(request, rows, started_at)
+        if self._told_count != told_count:
+            # What was committed while the statement ran may be missing from its answer.
+            self.look()
         for row in rows:
             if row.worker_pid is None:
                 self._buffer.add(row)
