@@ -48,7 +48,8 @@ def test_demo_shows_a_summary_and_leaves_nothing_running(project: Path) -> None:
     assert finished.returncode == 0, finished.stdout + finished.stderr
     for text in ("tasks/s", "p95", "CARD_DECLINED", "WORKER_CRASHED", "horsies init my_project"):
         assert text in finished.stdout
-    assert processes_in(project) == []
+    # The server's supervisor may take a moment longer than the server.
+    eventually(lambda: not processes_in(project), within=2)
 
 
 def test_demo_uses_the_database_of_the_environment(project: Path, database_url: str) -> None:
