@@ -1,6 +1,7 @@
 """Input and surroundings that are wrong: a clear answer, nothing left behind, the rest goes on."""
 
 import asyncio
+import logging
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -97,7 +98,7 @@ async def test_nul_characters_in_messages_and_logs_are_replaced(
 
     @app.task("break")
     async def break_it() -> TaskResult[str, TaskError]:
-        print("printed\x00text")
+        logging.getLogger("job").warning("logged\x00text")
         raise ValueError("a\x00b")
 
     async with working(app):
@@ -108,7 +109,7 @@ async def test_nul_characters_in_messages_and_logs_are_replaced(
     assert result.err_value.error_code is OperationalErrorCode.UNHANDLED_EXCEPTION
     assert result.err_value.exception["message"] == "a\x00b"
     assert "a\ufffdb" in info.attempts[0].error_message
-    assert "printed\ufffdtext" in info.log
+    assert "logged\ufffdtext" in info.log
 
 
 @pytest.mark.parametrize("ends_well", [True, False], ids=["result", "failure"])
@@ -120,7 +121,7 @@ async def test_a_row_deleted_while_its_task_runs_is_let_go(
 
     @app.task("held")
     async def held() -> TaskResult[int, TaskError]:
-        print("some output")
+        logging.getLogger("job").warning("some output")
         inside.set()
         await may_go.wait()
         if not ends_well:

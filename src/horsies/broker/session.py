@@ -219,6 +219,11 @@ class Session:
 
 def operation_error(code: BrokerErrorCode, error: BaseException) -> BrokerOperationError:
     """An exception on the way to the database, as the value callers get."""
-    return BrokerOperationError(
-        code, f"{type(error).__name__}: {error}", is_connection_failure(error), error
-    )
+    return BrokerOperationError(code, describe(error), is_connection_failure(error), error)
+
+
+def describe(error: BaseException) -> str:
+    """One text for people: what happened and, when we know it, the cure."""
+    if isinstance(error, HorsiesError):
+        return error.message if error.help_text is None else f"{error.message}; {error.help_text}"
+    return f"{type(error).__name__}: {error}"

@@ -12,6 +12,7 @@ from pydantic_core import to_json
 
 from horsies.broker.enqueue import Answer
 from horsies.broker.postgres import PostgresBroker
+from horsies.broker.session import describe
 from horsies.client import transaction
 from horsies.client.handle import TaskHandle
 from horsies.client.types import (
@@ -361,7 +362,7 @@ def _is_transient(result: TaskSendResult[Any]) -> bool:
 
 
 def _many_failed(error: Exception) -> Err[TaskSendError]:
-    code, message = TaskSendErrorCode.ENQUEUE_FAILED, f"{type(error).__name__}: {error}"
+    code, message = TaskSendErrorCode.ENQUEUE_FAILED, describe(error)
     return Err(TaskSendError(code, message, is_connection_failure(error), exception=error))
 
 
@@ -374,7 +375,7 @@ def _enqueue_failed(prepared: Prepared, error: BaseException) -> Err[TaskSendErr
     return Err(
         TaskSendError(
             TaskSendErrorCode.ENQUEUE_FAILED,
-            f"{type(error).__name__}: {error}",
+            describe(error),
             is_connection_failure(error),
             prepared.task_id,
             prepared.payload,

@@ -22,26 +22,39 @@ def migrate(connection: Connection[Any], *, schema: str | None = None) -> list[s
     """
     if not pending(connection, schema=schema):
         return []
-    with connection.transaction():
-        name = resolve_schema(connection, schema)
-        connection.execute(query("schema", "lock_schema").encode(), {"schema": name})
-        if schema is not None:
-            create = sql.SQL("create schema if not exists {}").format(sql.Identifier(name))
-            connection.execute(create)
-        _enter_schema(connection, name)
-        connection.execute(query("schema", "create_version_table").encode())
-        applied: list[str] = []
-        versions = _applied(connection)
-        if versions.get(_FUNCTIONS_VERSION) != functions_digest():
-            # Functions first: the migrations' triggers name them, and PL/pgSQL binds tables late.
-            connection.execute(functions_sql().encode())
-            _record(connection, _FUNCTIONS_VERSION, functions_digest())
-            applied.append("functions")
-        for migration in migrations():
-            if migration.version not in versions:
-                connection.execute(migration.sql.encode())
-                _record(connection, migration.version, migration.name)
-                applied.append(f"{migration.version:04d}_{migration.name}")
+    name = resolve_schema(connection, schema)
+    try:
+        with connection.transaction():
+            return _apply(connection, name, may_create=schema is not None)
+    except psycopg.errors.InsufficientPrivilege as error:
+        role = connection.info.user
+        raise ConfigurationError(
+            f"the database role {role!r} may not create or change the tables: {error}".strip(),
+            code=ErrorCode.BROKER_INIT_FAILED,
+            help_text=f'grant usage, create on schema "{name}" to "{role}";\n'
+            "or run `horsies migrate` once as the role that owns the tables",
+        ) from error
+
+
+def _apply(connection: Connection[Any], name: str, *, may_create: bool) -> list[str]:
+    connection.execute(query("schema", "lock_schema").encode(), {"schema": name})
+    if may_create:
+        create = sql.SQL("create schema if not exists {}").format(sql.Identifier(name))
+        connection.execute(create)
+    _enter_schema(connection, name)
+    connection.execute(query("schema", "create_version_table").encode())
+    applied: list[str] = []
+    versions = _applied(connection)
+    if versions.get(_FUNCTIONS_VERSION) != functions_digest():
+        # Functions first: the migrations' triggers name them, and PL/pgSQL binds tables late.
+        connection.execute(functions_sql().encode())
+        _record(connection, _FUNCTIONS_VERSION, functions_digest())
+        applied.append("functions")
+    for migration in migrations():
+        if migration.version not in versions:
+            connection.execute(migration.sql.encode())
+            _record(connection, migration.version, migration.name)
+            applied.append(f"{migration.version:04d}_{migration.name}")
     return applied
 
 

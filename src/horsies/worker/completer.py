@@ -203,7 +203,7 @@ def _without_nul(completion: Completion) -> Completion:
     if not any(text and "\x00" in text for text in texts):
         return completion
     message, reason, log, code = (
-        text.replace("\x00", "\N{SYMBOL FOR NULL}") if text else text for text in texts
+        text.replace("\x00", "\N{REPLACEMENT CHARACTER}") if text else text for text in texts
     )
     return replace(
         completion, error_message=message, failed_reason=reason, log=log, error_code=code
