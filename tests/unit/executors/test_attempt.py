@@ -19,7 +19,7 @@ def test_a_result_that_breaks_its_own_writing_is_still_answered(
     definition = TestDefinitions().get("add")
     monkeypatch.setattr(TaskDefinition, "settle_result", break_down)
 
-    delivered = attempt.run(definition, Call("t", "add", 1, "[1, 2]"))
+    delivered = attempt.run(definition, Call("t", "add", 1, "[1, 2]"), None)
 
     assert (delivered.is_ok, delivered.error_code) == (False, "WORKER_SERIALIZATION_ERROR")
     assert "too deep" in json.loads(delivered.result)["err"]["message"]
