@@ -1,10 +1,13 @@
 """`horsies migrate`: create or upgrade the tables by hand."""
 
 import sys
+from typing import NoReturn
 
 import click
+import psycopg
 
 from horsies.database.migrate import migrate, migration_sql, pending
+from horsies.errors import ConfigurationError, ErrorCode
 from horsies.locator import load_app
 
 
@@ -29,14 +32,24 @@ def command(module: str | None, module_option: str | None, *, is_sql: bool, is_c
         return
     session = load_app(module_option or module).get_broker().session
     schema = session.config.schema
-    with session.address.connect("horsies migrate") as connection:
-        if is_check:
-            missing = pending(connection, schema=schema)
-            for name in missing:
-                click.echo(f"missing: {name}")
-            click.echo("run `horsies migrate` to apply" if missing else "up to date")
-            sys.exit(1 if missing else 0)
-        applied = migrate(connection, schema=schema)
+    try:
+        with session.address.connect("horsies migrate") as connection:
+            if is_check:
+                _show_missing(pending(connection, schema=schema))
+            applied = migrate(connection, schema=schema)
+    except psycopg.Error as error:
+        raise ConfigurationError(
+            f"the tables could not be reached: {error}",
+            ErrorCode.BROKER_INIT_FAILED,
+            help_text="check the URL, that the server runs and what this user may do",
+        ) from error
     for name in applied:
         click.echo(f"applied: {name}")
     click.echo("done" if applied else "up to date")
+
+
+def _show_missing(missing: list[str]) -> NoReturn:
+    for name in missing:
+        click.echo(f"missing: {name}")
+    click.echo("run `horsies migrate` to apply" if missing else "up to date")
+    sys.exit(1 if missing else 0)
