@@ -78,7 +78,8 @@ def _database(app: Horsies, console: Console) -> Generator[None]:
             afterwards.callback(server.release)
         answer = app.ping_database(timeout_ms=5_000)
         if isinstance(answer, Err):
-            raise DemoFailedError(answer.err_value.message)
+            cure = "check HORSIES_DATABASE_URL or DATABASE_URL; without them the demo is embedded"
+            raise DemoFailedError(f"{answer.err_value.message}\n{cure}")
         ping = answer.ok_value
         console.print(f"PostgreSQL {ping.server_version} answers in {ping.round_trip_ms:.1f} ms")
         yield
