@@ -50,7 +50,7 @@ def test_a_worker_without_a_limit_keeps_trying_until_it_is_stopped(tmp_path: Pat
         eventually(lambda: (directory / "log.txt").read_text().count("trying again") >= 3)
         assert worker.poll() is None
         worker.send_signal(signal.SIGTERM)
-        assert worker.wait(15) is not None
+        assert worker.wait(15) == 0
     finally:
         worker.kill()
         worker.wait()

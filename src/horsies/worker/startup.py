@@ -23,7 +23,9 @@ _logger = logging.getLogger("horsies.worker")
 async def serve(app: Horsies, settings: WorkerConfig, signals: Sequence[signal.Signals]) -> int:
     """Run a worker until one of the signals; 0 after a clean stop, 1 after an error."""
     try:
-        await _ensure_schema(app)
+        if not await _prepare(app, signals):
+            _logger.info("stopped before the database answered")
+            return 0
         app.import_task_modules()
         worker = Worker(app, settings)
     except DatabaseLostError as error:
@@ -51,6 +53,19 @@ async def serve(app: Horsies, settings: WorkerConfig, signals: Sequence[signal.S
         logging.shutdown()
         os._exit(code)
     return code
+
+
+async def _prepare(app: Horsies, signals: Sequence[signal.Signals]) -> bool:
+    """Bring the tables up to date; `False` when a signal came first."""
+    loop = asyncio.get_running_loop()
+    preparing = loop.create_task(_ensure_schema(app), name="prepare the database")
+    for number in signals:
+        loop.add_signal_handler(number, preparing.cancel)
+    await asyncio.wait([preparing])
+    if preparing.cancelled():
+        return False
+    preparing.result()
+    return True
 
 
 async def _ensure_schema(app: Horsies) -> None:
