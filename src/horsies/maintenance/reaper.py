@@ -16,6 +16,7 @@ from horsies.config import RecoveryConfig
 from horsies.database import recovery
 from horsies.database.rows import Scalar
 from horsies.database.statement import Statement, is_connection_failure, is_passing
+from horsies.database.workers import release_sweep_lock, try_sweep_lock
 from horsies.maintenance.processes import is_executing
 from horsies.states import TASK_TERMINAL_STATES
 
@@ -47,10 +48,13 @@ class Swept:
 class Reaper:
     """Runs the steps in order; a failing step never stops the others."""
 
-    def __init__(self, connection: Connection, config: RecoveryConfig, *, hostname: str) -> None:
+    def __init__(
+        self, connection: Connection, config: RecoveryConfig, *, hostname: str, elects: bool = True
+    ) -> None:
         self._connection = connection
         self._config = config
         self._hostname = hostname
+        self._elects = elects
         self._retention_at = 0.0
         self._strikes: dict[str, int] = {}
 
@@ -59,10 +63,26 @@ class Reaper:
         interval_s = self._config.check_interval_ms / 1000
         _logger.info("reaper started: every %.0f s, %s", interval_s, self._config.model_dump())
         while True:
-            swept = await self.run_once()
+            swept = await self._run_elected()
             if swept:
                 _logger.info("reaper: %s", swept)
             await asyncio.sleep(jittered(interval_s, low=0.9, high=1.1))
+
+    async def _run_elected(self) -> Swept:
+        """One of all workers sweeps at a time; where session locks are unavailable, each does."""
+        if not self._elects:
+            return await self.run_once()
+        try:
+            if not (await self._connection.run(try_sweep_lock()))[0].value:
+                return Swept()
+            swept = await self.run_once()
+            await self._connection.run(release_sweep_lock())
+        except Exception as error:  # a service loop: the next pass tries again
+            if not is_passing(error):
+                raise
+            _logger.warning("reaper: next pass tries again: %s", error)
+            return Swept()
+        return swept
 
     async def run_once(self) -> Swept:
         """One pass over all steps."""

@@ -13,7 +13,10 @@ values (%(worker_id)s, horsies_now(), %(hostname)s, %(pid)s, %(processes)s, %(qu
 select pg_advisory_lock(horsies_lock_key('worker:' || %(worker_id)s));
 
 -- name: try_sweep_lock
-select pg_try_advisory_xact_lock(horsies_lock_key('sweep'));
+select pg_try_advisory_lock(horsies_lock_key('sweep'));
+
+-- name: release_sweep_lock
+select pg_advisory_unlock(horsies_lock_key('sweep'));
 
 -- name: notify
 select pg_notify(c.channel, c.payload)
