@@ -1,0 +1,77 @@
+"""The app that worker processes under test serve, set up by the environment."""
+
+import json
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import psycopg
+
+from horsies import Horsies
+from horsies.config import AppConfig, PostgresConfig
+from horsies.result import TaskError, TaskResult
+
+URL = os.environ["HORSIES_TEST_APP_URL"]
+SETTINGS: dict[str, Any] = json.loads(os.environ.get("HORSIES_TEST_APP_SETTINGS", "{}"))
+
+app = Horsies(AppConfig(broker=PostgresConfig(database_url=URL, pool_size=5), **SETTINGS))
+_queue = {"queue_name": "main"} if SETTINGS.get("custom_queues") else {}
+_ledgers: dict[int, psycopg.Connection[Any]] = {}
+
+
+def _ledger() -> psycopg.Connection[Any]:
+    """This process's own connection: what user code did is not told by the engine under test."""
+    if os.getpid() not in _ledgers:
+        _ledgers[os.getpid()] = psycopg.connect(URL, autocommit=True)
+    return _ledgers[os.getpid()]
+
+
+@app.task("record", **_queue)
+def record(number: int, seconds: float = 0.0) -> TaskResult[int, TaskError]:
+    """Leave a line in the ledger for each run."""
+    _ledger().execute("insert into ledger (number, pid) values (%s, %s)", [number, os.getpid()])
+    if seconds:
+        time.sleep(seconds)
+    return TaskResult(ok=os.getpid())
+
+
+@app.task("record_low", **({"queue_name": "low"} if _queue else {}))
+def record_low(number: int) -> TaskResult[int, TaskError]:
+    _ledger().execute("insert into ledger (number, pid) values (%s, %s)", [number, os.getpid()])
+    return TaskResult(ok=number)
+
+
+@app.task("look", **_queue)
+def look(key: str) -> TaskResult[dict[str, Any], TaskError]:
+    """The task's own row as it stands while user code runs."""
+    row = (
+        _ledger()
+        .execute(
+            "select status, worker_pid, worker_process_name, worker_hostname, "
+            "started_at is not null, finalizing_at is null from horsies_tasks where args = %s",
+            [json.dumps([key])],
+        )
+        .fetchone()
+    )
+    print("looked", key)
+    return TaskResult(ok={"row": list(row or ()), "pid": os.getpid(), "parent": os.getppid()})
+
+
+@app.task("hold", **_queue)
+def hold(gate: str) -> TaskResult[int, TaskError]:
+    """Announce the start beside the gate, then wait until the gate exists."""
+    Path(f"{gate}.inside").touch()
+    while not Path(gate).exists():
+        time.sleep(0.02)
+    return TaskResult(ok=os.getpid())
+
+
+@app.task("leave", **_queue)
+def leave(code: int) -> TaskResult[int, TaskError]:
+    os._exit(code)
+
+
+@app.task("nothing", **_queue)
+def nothing() -> TaskResult[None, TaskError]:
+    return TaskResult(ok=None)
