@@ -64,12 +64,30 @@ def ping_workers(session: Session, timeout_ms: int) -> BrokerResult[list[WorkerP
             started = monotonic()
             run_blocking(connection, notify([(PING_CHANNEL, ping_id)]))
             for notification in connection.notifies(timeout=timeout_ms / 1000):
-                answer = json.loads(notification.payload)
-                if answer.pop("ping_id", None) == ping_id:
-                    pongs.append(WorkerPong(**answer, round_trip_ms=(monotonic() - started) * 1000))
+                pong = _pong(notification.payload, ping_id, (monotonic() - started) * 1000)
+                if pong is not None:
+                    pongs.append(pong)
     except FAILURES as error:
         return Err(operation_error(BrokerErrorCode.WORKER_PING_FAILED, error))
     return Ok(pongs)
+
+
+def _pong(payload: str, ping_id: str, round_trip_ms: float) -> WorkerPong | None:
+    """The answer to this ping; anyone may notify on the channel, so the rest is passed over."""
+    try:
+        answer = json.loads(payload)
+        if answer["ping_id"] != ping_id:
+            return None
+        return WorkerPong(
+            answer["worker_id"],
+            answer["hostname"],
+            answer["pid"],
+            answer["queues"],
+            answer["tasks_running"],
+            round_trip_ms,
+        )
+    except (ValueError, KeyError, TypeError):
+        return None
 
 
 async def ping_database_async(session: Session, timeout_ms: int) -> BrokerResult[DatabasePing]:

@@ -26,6 +26,7 @@ from horsies.broker.types import (
 from horsies.clock import utc_now
 from horsies.codec.results import UNTYPED, read_result
 from horsies.config import PostgresConfig
+from horsies.database.recovery import BATCH
 from horsies.database.rows import NewTask, Receipt
 from horsies.database.tasks import Filter
 from horsies.ids import new_id
@@ -229,11 +230,21 @@ class PostgresBroker:
     async def requeue_stale_claimed(self, stale_threshold_ms: int = 120_000) -> BrokerResult[int]:
         """Put claims without a sign of life back, by hand."""
         operation = operations.requeue_stale_claimed(stale_threshold_ms)
-        return _transparent(await self.session.perform_async(operation))
+        return _transparent(await self._in_batches(operation))
 
     async def expire_pending_tasks(self) -> BrokerResult[int]:
         """End overdue PENDING tasks, by hand."""
-        return await self.session.perform_async(operations.expire())
+        return await self._in_batches(operations.expire())
+
+    async def _in_batches(self, operation: Operation[Any, int]) -> BrokerResult[int]:
+        total = 0
+        while True:
+            changed = await self.session.perform_async(operation)
+            if isinstance(changed, Err):
+                return changed
+            total += changed.ok_value
+            if changed.ok_value < BATCH:
+                return Ok(total)
 
     @cached_property
     def session_factory(self) -> Any:

@@ -51,6 +51,9 @@ class TransparentOk(Ok[T]):
         value: Any = self.ok_value
         return len(value)
 
+    def __bool__(self) -> bool:
+        return bool(self.ok_value)
+
     def __getitem__(self, index: Any) -> Any:
         value: Any = self.ok_value
         return value[index]
@@ -83,6 +86,9 @@ class TransparentOk(Ok[T]):
 
     def __str__(self) -> str:
         return str(self.ok_value)
+
+    def __format__(self, spec: str) -> str:
+        return format(self.ok_value, spec)
 
 
 @dataclass(frozen=True, slots=True)
