@@ -3,7 +3,7 @@
 import logging
 import os
 import threading
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Generator, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal, ParamSpec, Protocol, TypedDict, TypeVar, Unpack, overload
 
@@ -195,7 +195,7 @@ class Horsies:
         return self._is_suppressed or any(os.environ.get(v) == "1" for v in _SUPPRESS_VARIABLES)
 
     @contextmanager
-    def suppressed_sends(self) -> Iterator[None]:
+    def suppressed_sends(self) -> Generator[None, None, None]:
         """Suppress sends for a while, then as before."""
         before, self._is_suppressed = self._is_suppressed, True
         try:

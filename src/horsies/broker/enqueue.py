@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, TypeAlias
 
 import psycopg
-from psycopg import Connection, sql
+from psycopg import Connection
 
 from horsies.broker.session import FAILURES, Session
 from horsies.database.rows import NewTask, Receipt
@@ -168,8 +168,7 @@ def has_freed_key(receipts: Sequence[Receipt]) -> bool:
 
 def copy_rows(connection: Connection[Any], rows: Sequence[NewTask]) -> None:
     with connection.cursor() as cursor:
-        statement = sql.SQL(query("tasks", "copy_tasks"))  # our own file
-        with cursor.copy(statement) as copy:
+        with cursor.copy(query("tasks", "copy_tasks").encode()) as copy:
             for start in range(0, len(rows), _MAX_ROWS):
                 copy.write("".join([_copy_line(row) for row in rows[start : start + _MAX_ROWS]]))
 

@@ -121,7 +121,7 @@ class RegisteredTask(TaskFunction[P, T]):
         self._sender = sender
         self._plain: TaskSendOptions[P, T] = TaskSendOptions(definition, sender, SendOptions())
         functools.update_wrapper(self, definition.function)
-        del self.__dict__["__wrapped__"]  # a wrapper is refused as a task; this is not one
+        vars(self).pop("__wrapped__")  # a wrapper is refused as a task; this is not one
 
     def __repr__(self) -> str:
         return f"<task {self.task_name!r}>"

@@ -9,7 +9,7 @@ import asyncio
 import os
 import select
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -99,7 +99,7 @@ class BlockingPool:
         self._room = threading.BoundedSemaphore(self._limits.size)
 
     @contextmanager
-    def connection(self) -> Iterator[Connection[Any]]:
+    def connection(self) -> Generator[Connection[Any], None, None]:
         """Lend a connection in autocommit; a broken one is not kept."""
         if self._pid != os.getpid():
             # After a fork the sockets belong to the parent: keep them unclosed, or its sessions
@@ -151,7 +151,7 @@ class AsyncPool:
         self._room = asyncio.BoundedSemaphore(limits.size)
 
     @asynccontextmanager
-    async def connection(self) -> AsyncIterator[AsyncConnection[Any]]:
+    async def connection(self) -> AsyncGenerator[AsyncConnection[Any], None]:
         """Lend a connection in autocommit; a broken one is not kept."""
         try:
             async with asyncio.timeout(self._limits.wait_s):
