@@ -83,8 +83,17 @@ def pending(connection: Connection[Any], *, schema: str | None = None) -> list[s
 def migration_sql() -> str:
     """Everything `migrate` may run, to read or to hand to a database administrator."""
     parts = [query("schema", "create_version_table") + ";", functions_sql()]
-    parts += [f"-- migration {m.version:04d}_{m.name}\n{m.sql}" for m in migrations()]
+    parts.append(_record_text(_FUNCTIONS_VERSION, functions_digest()))
+    for m in migrations():
+        parts.append(f"-- migration {m.version:04d}_{m.name}\n{m.sql}")
+        parts.append(_record_text(m.version, m.name))
     return "\n\n".join(parts)
+
+
+def _record_text(version: int, name: str) -> str:
+    """The statement of `_record` with its values written out: a number and a name of our own."""
+    text = query("schema", "record_version")
+    return text.replace("%(version)s", str(version)).replace("%(name)s", f"'{name}'") + ";"
 
 
 def resolve_schema(connection: Connection[Any], schema: str | None) -> str:

@@ -1,0 +1,224 @@
+"""Creating and upgrading the tables: once, from anywhere, without losing anything."""
+
+import subprocess
+import sys
+import threading
+from typing import Any
+
+import psycopg
+import pytest
+
+from horsies import Horsies
+from horsies.broker.types import BrokerErrorCode
+from horsies.config import AppConfig, PostgresConfig
+from horsies.database.migrate import migrate, migration_sql, pending
+from horsies.database.sql_files import functions_sql, migrations, query
+from horsies.errors import ConfigurationError
+from horsies.result import TaskError, TaskResult
+from support.apps import bad, good, working
+from support.database import Database, connect
+
+MIGRATE = """
+import sys, psycopg
+from horsies.database.migrate import migrate
+with psycopg.connect(sys.argv[1]) as connection:
+    sys.stdin.read()
+    migrate(connection)
+"""
+CATALOG = {
+    "columns": """
+        select c.relname, a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull,
+            pg_get_expr(d.adbin, d.adrelid)
+        from pg_attribute a join pg_class c on c.oid = a.attrelid and c.relkind = 'r'
+        left join pg_attrdef d on d.adrelid = a.attrelid and d.adnum = a.attnum
+        where c.relnamespace = 'public'::regnamespace and a.attnum > 0 order by 1, 2
+    """,
+    "constraints": """
+        select conrelid::regclass::text, pg_get_constraintdef(oid) from pg_constraint
+        where connamespace = 'public'::regnamespace order by 1, 2
+    """,
+    "indexes": "select indexdef from pg_indexes where schemaname = 'public' order by 1",
+    "triggers": "select pg_get_triggerdef(oid) from pg_trigger where not tgisinternal order by 1",
+    "functions": """
+        select pg_get_functiondef(oid) from pg_proc
+        where pronamespace = 'public'::regnamespace order by 1
+    """,
+    "versions": "select version, name from horsies_schema_version order by 1",
+}
+
+
+def catalog(url: str) -> dict[str, list[Any]]:
+    with psycopg.connect(url) as connection:
+        return {
+            name: connection.execute(statement.encode()).fetchall()
+            for name, statement in CATALOG.items()
+        }
+
+
+@pytest.mark.slow
+@pytest.mark.seed("S136", "S137")
+def test_twenty_processes_create_the_schema_at_once(
+    empty_database_url: str, database_url: str
+) -> None:
+    command = [sys.executable, "-c", MIGRATE, empty_database_url]
+    processes = [
+        subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        for _ in range(20)
+    ]
+
+    for process in processes:
+        assert process.stdin is not None
+        process.stdin.close()  # all are released together, once each has connected
+    errors = [process.stderr.read() for process in processes if process.stderr is not None]
+    codes = [process.wait(60) for process in processes]
+    for process in processes:
+        assert process.stderr is not None
+        process.stderr.close()
+
+    assert codes == [0] * 20, errors
+    assert catalog(empty_database_url) == catalog(database_url)
+
+
+@pytest.mark.seed("S136")
+def test_second_run_changes_nothing(database_url: str) -> None:
+    db = connect(database_url)
+    task_id = db.insert()
+    before = (db.task(task_id), db.execute("select * from horsies_schema_version"))
+
+    with psycopg.connect(database_url) as connection:
+        applied = migrate(connection)
+
+    after = (db.task(task_id), db.execute("select * from horsies_schema_version"))
+    db.connection.close()
+    assert applied == []
+    assert after == before
+
+
+@pytest.mark.seed("S137")
+def test_creators_wait_for_each_other(empty_database_url: str) -> None:
+    observer = connect(empty_database_url)
+    applied: list[list[str]] = []
+    waiter = psycopg.connect(empty_database_url)
+
+    def create() -> None:
+        applied.append(migrate(waiter))
+
+    with psycopg.connect(empty_database_url) as first:
+        first.execute(query("schema", "lock_schema").encode(), {"schema": "public"})
+        thread = threading.Thread(target=create)
+        thread.start()
+        observer.wait_until_blocked(waiter.info.backend_pid)
+        assert applied == []
+    thread.join(timeout=20)
+    waiter.close()
+    observer.connection.close()
+
+    assert applied[0][0] == "functions"
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_database_of_an_earlier_release_becomes_as_a_fresh_one(
+    empty_database_url: str, database_url: str, count: int
+) -> None:
+    with psycopg.connect(empty_database_url) as connection:
+        connection.execute(query("schema", "create_version_table").encode())
+        connection.execute(functions_sql().encode())
+        for migration in migrations()[:count]:
+            connection.execute(migration.sql.encode())
+            connection.execute(
+                query("schema", "record_version").encode(),
+                {"version": migration.version, "name": migration.name},
+            )
+        Database(connection).insert(id="kept")
+    with psycopg.connect(empty_database_url) as connection:
+        missing = pending(connection)
+        applied = migrate(connection)
+
+    assert applied == missing != []
+    assert catalog(empty_database_url) == catalog(database_url)
+    kept = connect(empty_database_url)
+    assert kept.status("kept") == "PENDING"
+    kept.connection.close()
+
+
+def test_printed_sql_leaves_nothing_to_do(empty_database_url: str, database_url: str) -> None:
+    with psycopg.connect(empty_database_url) as connection:
+        connection.execute("set local search_path to public")
+        connection.execute(migration_sql().encode())
+
+    with psycopg.connect(empty_database_url) as connection:
+        assert pending(connection) == []
+    assert catalog(empty_database_url) == catalog(database_url)
+
+
+def make_app(url: str, **broker: Any) -> Horsies:
+    app = Horsies(AppConfig(broker=PostgresConfig(database_url=url, **broker)))
+
+    @app.task("add")
+    async def add(a: int, b: int) -> TaskResult[int, TaskError]:
+        return TaskResult(ok=a + b)
+
+    return app
+
+
+async def test_newer_schema_is_refused(database_url: str) -> None:
+    with psycopg.connect(database_url) as connection:
+        connection.execute("insert into horsies_schema_version (version, name) values (999, 'x')")
+    app = make_app(database_url)
+
+    with psycopg.connect(database_url) as connection, pytest.raises(ConfigurationError) as refused:
+        migrate(connection)
+    error = bad(await app.get_broker().ensure_schema_initialized())
+    send = bad(app.tasks["add"].send(1, 2))
+    await app.get_broker().close_async()
+
+    assert "newer" in str(refused.value)
+    assert (error.code, error.retryable) == (BrokerErrorCode.SCHEMA_INIT_FAILED, False)
+    assert send.retryable is False
+
+
+@pytest.mark.seed("S136")
+async def test_first_send_creates_the_tables(empty_database_url: str) -> None:
+    app = make_app(empty_database_url)
+
+    handle = good(await app.tasks["add"].send_async(1, 2))
+    await app.get_broker().close_async()
+
+    db = connect(empty_database_url)
+    assert db.status(handle.task_id) == "PENDING"
+    db.connection.close()
+
+
+@pytest.mark.parametrize("schema", ["jobs", 'odd "name"'])
+async def test_tables_may_live_in_another_schema(empty_database_url: str, schema: str) -> None:
+    app = make_app(empty_database_url, schema=schema)
+
+    handle = good(await app.tasks["add"].send_async(1, 2))
+    async with working(app):
+        result = await handle.get_async(15_000)
+    await app.get_broker().close_async()
+
+    with psycopg.connect(empty_database_url) as connection:
+        schemas = connection.execute(
+            "select distinct schemaname from pg_tables where tablename like 'horsies%'"
+        ).fetchall()
+    assert result.ok_value == 3
+    assert schemas == [(schema,)]
+
+
+async def test_current_schema_needs_no_right_to_create(server_url: str, database_url: str) -> None:
+    db = connect(database_url)
+    name = db.value("select current_database()")
+    role = f"plain_{name}"
+    with psycopg.connect(server_url, autocommit=True) as admin:
+        admin.execute(f'create role "{role}" login')
+    try:
+        db.execute(f'grant select on horsies_schema_version to "{role}"')
+        with psycopg.connect(database_url.replace("//horsies@", f"//{role}@")) as connection:
+            assert connection.info.user == role
+            assert migrate(connection) == []
+        db.execute(f'revoke all on horsies_schema_version from "{role}"')
+    finally:
+        db.connection.close()
+        with psycopg.connect(server_url, autocommit=True) as admin:
+            admin.execute(f'drop role "{role}"')
