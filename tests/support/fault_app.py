@@ -18,7 +18,10 @@ from horsies import (
 URL = os.environ["HORSIES_FAULT_DATABASE_URL"]
 app = Horsies(
     AppConfig(
-        broker=PostgresConfig(database_url=URL),
+        broker=PostgresConfig(
+            database_url=URL,
+            pgbouncer_transaction_mode=os.environ.get("HORSIES_FAULT_POOLED") == "1",
+        ),
         recovery=RecoveryConfig(
             check_interval_ms=1_000,
             runner_heartbeat_interval_ms=1_000,

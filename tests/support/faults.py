@@ -25,23 +25,24 @@ ENDED = ("COMPLETED", "FAILED", "CANCELLED", "EXPIRED")
 class Scene:
     """One database with its ledger, an app to send with, and any number of workers."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, *, is_pooled: bool) -> None:
         self.url = url
         self.workers: list[subprocess.Popen[bytes]] = []
         self.numbers: dict[str, int] = {}
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the scene
         file, self.ledger = tempfile.mkstemp(prefix="horsies-ledger-")
         os.close(file)
-        self.module: Any = _load(url, self.ledger)
+        self._environment = {
+            "HORSIES_FAULT_DATABASE_URL": url,
+            "HORSIES_FAULT_LEDGER": self.ledger,
+            "HORSIES_FAULT_POOLED": "1" if is_pooled else "0",
+        }
+        self.module: Any = _load(self._environment)
         self.app: Horsies = self.module.app
 
     def start_worker(self, *options: str) -> subprocess.Popen[bytes]:
         command = [sys.executable, "-m", "horsies.cli.main", "worker", f"{APP_FILE}:app", *options]
-        environment = {
-            **os.environ,
-            "HORSIES_FAULT_DATABASE_URL": self.url,
-            "HORSIES_FAULT_LEDGER": self.ledger,
-        }
+        environment = os.environ | self._environment
         worker = subprocess.Popen(command, env=environment, stderr=self._log, stdout=self._log)
         self.workers.append(worker)
         return worker
@@ -114,8 +115,8 @@ class Scene:
 
 
 @contextmanager
-def scene(url: str) -> Iterator[Scene]:
-    made = Scene(url)
+def scene(url: str, *, is_pooled: bool = False) -> Iterator[Scene]:
+    made = Scene(url, is_pooled=is_pooled)
     try:
         yield made
     except BaseException:
@@ -142,9 +143,8 @@ def kill_one_child(worker: subprocess.Popen[bytes]) -> None:
             return
 
 
-def _load(url: str, ledger: str) -> Any:
-    os.environ["HORSIES_FAULT_DATABASE_URL"] = url
-    os.environ["HORSIES_FAULT_LEDGER"] = ledger
+def _load(environment: dict[str, str]) -> Any:
+    os.environ.update(environment)
     spec = util.spec_from_file_location("fault_app", APP_FILE)
     assert spec is not None
     assert spec.loader is not None

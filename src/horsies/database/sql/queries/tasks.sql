@@ -55,7 +55,7 @@ where t.status = any (%(statuses)s::text[])
 insert into horsies_tasks (id, task_name, queue_name, priority, args, kwargs, sent_at, enqueued_at, good_until,
     max_retries, task_options, enqueue_sha, rerun_of, tags)
 select %(new_id)s, t.task_name, t.queue_name, t.priority, t.args, t.kwargs, %(sent_at)s, horsies_now(), %(good_until)s,
-    coalesce((t.task_options::jsonb #>> '{retry_policy,max_retries}')::integer, 0),
+    coalesce(substring(t.task_options from '"max_retries": ?(\d{1,3})')::integer, 0),
     t.task_options, t.enqueue_sha, t.id, t.tags
 from horsies_tasks t
 where t.id = %(task_id)s and t.status in ('COMPLETED', 'FAILED', 'CANCELLED', 'EXPIRED') and not t.is_workflow_task

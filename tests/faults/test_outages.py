@@ -1,0 +1,155 @@
+"""The database away, dropped, mute, slow, restarted; notifications lost; a pooler in between."""
+
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+import psycopg
+import pytest
+
+from horsies import AppConfig, Horsies, PostgresConfig, TaskError, TaskResult, TaskSendErrorCode
+from horsies.embedded_postgres.privileges import server_account
+from support.cluster import DurableCluster
+from support.eventually import eventually
+from support.faults import scene
+from support.proxy import proxied
+
+pytestmark = [pytest.mark.faults, pytest.mark.slow, pytest.mark.timeout(120)]
+
+
+def test_connections_dropped_again_and_again_lose_nothing(database_url: str) -> None:
+    with proxied(database_url) as (proxy, url), scene(url) as play:
+        play.send("coroutine", range(60), 0.05)
+        play.send("child", range(60, 100), 0.05)
+        worker = play.start_worker("--processes", "2")
+        eventually(lambda: play.count("COMPLETED") > 0, within=30)
+
+        for number in range(100, 108):
+            proxy.hang_up()
+            play.send("coroutine", range(number, number + 1))
+
+        play.wait_until_all_ended(within=60)
+        assert worker.poll() is None
+        play.assert_invariants()
+        assert play.scalar("select count(*) from horsies_task_attempts") == 108
+
+
+def test_slow_database_only_slows(database_url: str) -> None:
+    with proxied(database_url) as (proxy, url), scene(url) as play:
+        proxy.delay_s = 0.05
+        play.send("coroutine", range(20))
+
+        play.start_worker()
+
+        play.wait_until_all_ended(within=60)
+        play.assert_invariants()
+
+
+def test_mute_database_gives_the_sender_a_retryable_error_in_bounded_time(
+    database_url: str,
+) -> None:
+    with proxied(database_url) as (proxy, url):
+        app = Horsies(AppConfig(broker=PostgresConfig(database_url=url, pool_timeout=1)))
+
+        @app.task("noop")
+        def noop() -> TaskResult[None, TaskError]:
+            return TaskResult(ok=None)
+
+        noop.send().unwrap()
+        proxy.mute()
+        started = time.monotonic()
+
+        error = noop.send().unwrap_err()
+
+        assert error.code is TaskSendErrorCode.ENQUEUE_FAILED
+        assert error.retryable
+        assert time.monotonic() - started < 10
+        proxy.unmute()
+        handle = noop.retry_send(error).unwrap()
+        assert handle.task_id == error.task_id
+        app.get_broker().close()
+
+
+def test_server_restarted_under_a_worker_loses_nothing(durable_cluster: DurableCluster) -> None:
+    with scene(durable_cluster.url) as play:
+        play.send("coroutine", range(60), 0.2)
+        worker = play.start_worker("--concurrency", "10")
+        eventually(lambda: play.count("COMPLETED") > 0, within=30)
+
+        durable_cluster.stop()
+        durable_cluster.start()
+
+        play.wait_until_all_ended(within=60)
+        assert worker.poll() is None
+        play.assert_invariants()
+        assert play.scalar("select count(*) from horsies_task_attempts") == 60
+
+
+@pytest.mark.seed("S70")
+def test_lost_notifications_are_made_up_by_polling(database_url: str) -> None:
+    with scene(database_url) as play:
+        play.start_worker()
+        eventually(lambda: play.scalar("select count(*) from horsies_worker_states") > 0, within=30)
+        with psycopg.connect(database_url, autocommit=True) as connection:
+            connection.execute("alter table horsies_tasks disable trigger user")
+
+        play.send("coroutine", range(3))
+
+        play.wait_until_all_ended(within=20)
+        for task_id, number in play.numbers.items():
+            assert play.app.handle(task_id).get(timeout_ms=5_000).ok == number
+
+
+@pytest.fixture
+def pooled_url(database_url: str) -> Iterator[str]:
+    """The test database behind PgBouncer in transaction mode."""
+    program = shutil.which("pgbouncer", path="/usr/sbin:/usr/bin:/usr/local/bin")
+    if program is None:
+        pytest.skip("pgbouncer is not installed here (Debian: apt-get install pgbouncer)")
+    parts = urlsplit(database_url)
+    query = parse_qs(parts.query)
+    name = parts.path.lstrip("/")
+    directory = Path(tempfile.mkdtemp(prefix="horsies-bouncer-"))
+    directory.chmod(0o777)
+    host, port = query["host"][0], query.get("port", ["5432"])[0]
+    (directory / "ini").write_text(
+        f"[databases]\n{name} = host={host} port={port} user={parts.username} dbname={name}\n"
+        f"[pgbouncer]\nunix_socket_dir = {directory}\nlisten_port = 6432\nauth_type = any\n"
+        "pool_mode = transaction\ndefault_pool_size = 5\n"
+    )
+    command = [program, str(directory / "ini")]
+    bouncer = server_account().start(command, log=subprocess.DEVNULL, environment={})
+    try:
+        eventually((directory / ".s.PGSQL.6432").exists, within=10)
+        yield f"postgresql://{parts.username}@/{name}?host={directory}&port=6432"
+    finally:
+        bouncer.terminate()
+        bouncer.wait()
+        shutil.rmtree(directory)
+
+
+def test_everything_works_behind_a_transaction_mode_pooler(pooled_url: str) -> None:
+    app = Horsies(
+        AppConfig(broker=PostgresConfig(database_url=pooled_url, pgbouncer_transaction_mode=True))
+    )
+
+    @app.task("double")
+    async def double(number: int) -> TaskResult[int, TaskError]:
+        return TaskResult(ok=2 * number)
+
+    with scene(pooled_url, is_pooled=True) as play:
+        play.start_worker("--processes", "2")
+        play.send("child", range(10))
+        play.send("coroutine", range(10, 20))
+
+        play.wait_until_all_ended(within=60)
+
+        play.assert_invariants()
+        for task_id, number in play.numbers.items():
+            assert play.app.handle(task_id).get(timeout_ms=5_000).ok == number
+    assert double.send(2).unwrap().cancel().unwrap()
+    app.get_broker().close()
