@@ -167,10 +167,10 @@ def has_freed_key(receipts: Sequence[Receipt]) -> bool:
 
 
 def copy_rows(connection: Connection[Any], rows: Sequence[NewTask]) -> None:
-    with connection.cursor() as cursor:
-        with cursor.copy(query("tasks", "copy_tasks").encode()) as copy:
-            for start in range(0, len(rows), _MAX_ROWS):
-                copy.write("".join([_copy_line(row) for row in rows[start : start + _MAX_ROWS]]))
+    statement = query("tasks", "copy_tasks").encode()
+    with connection.cursor() as cursor, cursor.copy(statement) as copy:
+        for start in range(0, len(rows), _MAX_ROWS):
+            copy.write("".join([_copy_line(row) for row in rows[start : start + _MAX_ROWS]]))
 
 
 def _copy_line(row: NewTask) -> str:
