@@ -32,18 +32,18 @@ class Scene:
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the scene
         file, self.ledger = tempfile.mkstemp(prefix="horsies-ledger-")
         os.close(file)
-        self._environment = {
+        given = {
             "HORSIES_FAULT_DATABASE_URL": url,
             "HORSIES_FAULT_LEDGER": self.ledger,
             "HORSIES_FAULT_POOLED": "1" if is_pooled else "0",
         }
-        self.module: Any = _load(self._environment)
+        self.environment = os.environ | given
+        self.module: Any = _load(given)
         self.app: Horsies = self.module.app
 
     def start_worker(self, *options: str) -> subprocess.Popen[bytes]:
         command = [sys.executable, "-m", "horsies.cli.main", "worker", f"{APP_FILE}:app", *options]
-        environment = os.environ | self._environment
-        worker = subprocess.Popen(command, env=environment, stderr=self._log, stdout=self._log)
+        worker = subprocess.Popen(command, env=self.environment, stderr=self._log, stdout=self._log)
         self.workers.append(worker)
         return worker
 

@@ -1,0 +1,109 @@
+"""Ending what runs: cancel on request, the drain and its time-out, two signals, frozen children."""
+
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from support.eventually import eventually
+from support.faults import APP_FILE, Scene, children_of, scene
+
+pytestmark = [pytest.mark.faults, pytest.mark.slow, pytest.mark.timeout(90)]
+
+
+def _wait_running(play: Scene, count: int) -> None:
+    eventually(lambda: play.count("RUNNING") == count, within=30)
+
+
+@pytest.mark.parametrize("kind", ["child", "coroutine", "thread"])
+def test_running_task_is_cancelled_on_request(database_url: str, kind: str) -> None:
+    with scene(database_url) as play:
+        play.start_worker("--processes", "2")
+        play.send(kind, range(1), 3.0 if kind == "thread" else 60.0)
+        _wait_running(play, 1)
+        handle = play.app.handle(next(iter(play.numbers)))
+
+        assert handle.cancel().unwrap() is False
+        assert handle.cancel(running=True).unwrap() is True
+
+        error = handle.get(timeout_ms=15_000).err_value
+        assert str(error.error_code.value) == "TASK_CANCELLED"
+        info = handle.info(include_attempts=True).unwrap()
+        assert info is not None
+        assert info.status.value == "CANCELLED"
+        assert [(a.outcome, a.error_code) for a in info.attempts or []] == [
+            ("FAILED", "TASK_CANCELLED")
+        ]
+
+
+def test_drain_time_out_hands_interruptible_work_back_uncounted(database_url: str) -> None:
+    with scene(database_url) as play:
+        worker = play.start_worker("--drain-timeout", "0.2")
+        play.send("interruptible", range(2), 60.0)
+        play.send("coroutine", range(2, 3), 1.5)
+        _wait_running(play, 3)
+
+        worker.terminate()
+
+        assert worker.wait(timeout=30) == 0
+        assert play.count("PENDING") == 2
+        assert play.count("COMPLETED") == 1
+        assert play.scalar("select count(*) from horsies_task_attempts") == 1
+        rows = play.rows("select retry_count, started_at, worker_pid from horsies_tasks "
+                         "where status = 'PENDING'")  # fmt: skip
+        assert rows == [(0, None, None)] * 2
+
+
+def test_second_signal_stops_at_once_and_loses_nothing(database_url: str) -> None:
+    with scene(database_url) as play:
+        worker = play.start_worker("--processes", "1")
+        play.send("child", range(3), 60.0)
+        play.send("interruptible", range(3, 4), 60.0)
+        _wait_running(play, 2)
+
+        worker.terminate()
+        eventually(lambda: b"stopping:" in play.log().encode(), within=10)
+        worker.send_signal(signal.SIGINT)
+
+        assert worker.wait(timeout=20) == 0
+        assert play.count("RUNNING", "CLAIMED") == 0
+        assert play.count("PENDING") == 4
+        assert play.scalar("select count(*) from horsies_task_attempts where will_retry") == 1
+
+
+@pytest.mark.seed("S50", "S143")
+def test_frozen_child_loses_its_heartbeat_and_is_given_up(database_url: str) -> None:
+    with scene(database_url) as play:
+        worker = play.start_worker("--processes", "1")
+        play.send("child", range(1), 60.0)
+        _wait_running(play, 1)
+        beats = "select count(*) from horsies_heartbeats where role = 'runner'"
+        eventually(lambda: play.scalar(beats) >= 2, within=15)
+
+        for child in children_of(worker):
+            child.send_signal(signal.SIGSTOP)
+
+        crashed = "select count(*) from horsies_task_attempts where error_code = 'WORKER_CRASHED'"
+        eventually(lambda: play.scalar(crashed) == 1, within=60)
+
+
+@pytest.mark.seed("S91", "S92")
+def test_many_are_cancelled_and_requeued_by_filter_after_a_count(database_url: str) -> None:
+    with scene(database_url) as play:
+        play.send("child", range(5))
+        play.send("coroutine", range(5, 8))
+
+        said = _command(play, "cancel", "--task-name", "child", "--yes")
+
+        assert "5 task(s) match" in said
+        assert play.count("CANCELLED") == 5
+        assert play.count("PENDING") == 3
+        assert "0 task(s) match" in _command(play, "requeue", "--yes")
+
+
+def _command(play: Scene, *arguments: str) -> str:
+    name, *rest = arguments
+    command = [sys.executable, "-m", "horsies.cli.main", name, f"{APP_FILE}:app", *rest]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=play.environment)
+    return done.stdout
