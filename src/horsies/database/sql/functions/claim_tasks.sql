@@ -121,6 +121,7 @@ begin
         exit when not 0 < any (lane_left) or (batch_limit > 0 and left_in_queue = 0);
     end loop;
 
+    -- A later now: after the wait for the lock and the counts, so that recorded runs never seem to exceed a cap.
     return query select * from horsies_take_tasks(
-        owner_id, hostname, own_pid, lease, now_at, picked_ids, picked_lanes, lane_starts, child_pids);
+        owner_id, hostname, own_pid, lease, horsies_now(), picked_ids, picked_lanes, lane_starts, child_pids);
 end $$;
