@@ -4,6 +4,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
@@ -143,6 +144,78 @@ async def test_a_row_deleted_while_its_task_runs_is_let_go(
 
     assert result.ok_value == 2
     assert ([row["task_name"] for row in names], logs) == (["next"], [])
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"good_until": "tomorrow"}, "good_until must be a datetime"),
+        ({"run_at": datetime(2030, 1, 1)}, "run_at must be timezone-aware"),  # noqa: DTZ001
+        ({"run_at": datetime.now(UTC), "delay": 1}, "run_at or delay"),
+        ({"delay": "soon"}, "delay must be a number of seconds"),
+        ({"delay": -1}, "delay must be a number of seconds"),
+        ({"delay": float("nan")}, "delay must be a number of seconds"),
+        ({"delay": 1e300}, "delay must be a number of seconds"),
+        ({"delay": True}, "delay must be a number of seconds"),
+        ({"unique_key": ""}, "unique_key must be a text of 1 to 255 characters"),
+        ({"unique_key": "k" * 256}, "unique_key must be"),
+        ({"unique_key": 5}, "unique_key must be"),
+        ({"unique_key": "a\x00"}, "unique_key must be"),
+        ({"unique_key": "\ud800"}, "unique_key must be"),
+        ({"unique_scope": "forever"}, "unique_scope must be"),
+        ({"priority": 0}, "priority must be an integer from 1 to 100"),
+        ({"priority": "high"}, "priority must be"),
+        ({"timeout_ms": 1.5}, "timeout_ms must be"),
+        ({"soft_timeout_ms": 5}, "soft_timeout_ms must be"),
+        ({"tags": [5]}, "tags must be texts"),
+        ({"tags": ["a\x00"]}, "tags must be texts"),
+        ({"queue_name": "x"}, "cannot specify queue_name in DEFAULT mode; remove"),
+    ],
+    ids=lambda value: repr(value)[:40] if isinstance(value, dict) else None,
+)
+def test_wrong_send_options_are_refused_by_name(
+    options: dict[str, Any], said: str, far_app: Callable[[str], Any]
+) -> None:
+    error = bad(far_app(NOWHERE).with_options(**options).send())
+
+    assert (error.code, error.retryable) == (TaskSendErrorCode.VALIDATION_FAILED, False)
+    assert said in error.message
+
+
+@pytest.mark.parametrize("calls", [["abc"], [None], [(1,), 5]], ids=["text", "nothing", "number"])
+def test_many_sends_take_tuples_and_mappings_only(
+    calls: list[Any], far_app: Callable[[str], Any]
+) -> None:
+    error = bad(far_app(NOWHERE).send_many(calls))
+
+    assert error.code is TaskSendErrorCode.VALIDATION_FAILED
+    assert f"call {len(calls) - 1}: give a tuple or mapping of arguments" in error.message
+
+
+def endless() -> list[Any]:
+    loop: list[Any] = []
+    loop.append(loop)
+    return loop
+
+
+@pytest.mark.parametrize(
+    "value",
+    [object(), endless(), "\ud800", float("nan"), {1: "a", "1": "b"}],
+    ids=["object", "endless", "surrogate", "nan", "keys alike"],
+)
+def test_arguments_that_cannot_be_written_are_refused_by_parameter(
+    value: Any, app: Horsies
+) -> None:
+    @app.task("take")
+    def take(anything: Any) -> TaskResult[Any, TaskError]:
+        return TaskResult(ok=anything)
+
+    error = bad(take.send(value))
+    direct = take.definition.encode_result(take(value))
+
+    assert error.code is TaskSendErrorCode.VALIDATION_FAILED
+    assert "parameter 'anything'" in error.message
+    assert "WORKER_SERIALIZATION_ERROR" in direct
 
 
 def test_a_direct_call_lets_ctrl_c_through(app: Horsies) -> None:

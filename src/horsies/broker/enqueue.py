@@ -15,7 +15,7 @@ from psycopg import Connection
 from horsies.broker.session import FAILURES, Session
 from horsies.database.rows import NewTask, Receipt
 from horsies.database.sql_files import query
-from horsies.database.statement import run_blocking
+from horsies.database.statement import is_passing, run_blocking
 from horsies.database.tasks import enqueue_tasks
 
 Answer: TypeAlias = Receipt | BaseException
@@ -28,13 +28,6 @@ _MAX_BYTES = 8_000_000
 # anew.
 _MAX_TRIES = 10
 _REFUSALS = ("mismatch", "key_mismatch", "freed")
-# What one row can do to its statement; other errors would meet each of them alike.
-_ROW_ERRORS = (
-    psycopg.DataError,
-    psycopg.IntegrityError,
-    psycopg.errors.ProgramLimitExceeded,
-    UnicodeError,
-)
 
 
 class Enqueuer:
@@ -58,7 +51,7 @@ class Enqueuer:
             self._session.ensure_schema()
             return self._insert(batch)
         except FAILURES as error:
-            if len(batch) == 1 or not isinstance(error, _ROW_ERRORS):
+            if len(batch) == 1 or not _is_about_a_row(error):
                 return [error] * len(batch)
         middle = len(batch) // 2
         return self._write(batch[:middle]) + self._write(batch[middle:])
@@ -92,7 +85,7 @@ class Enqueuer:
             await self._session.ensure_schema_async()
             return await self._insert_async(batch)
         except FAILURES as error:
-            if len(batch) == 1 or not isinstance(error, _ROW_ERRORS):
+            if len(batch) == 1 or not _is_about_a_row(error):
                 return [error] * len(batch)
         middle = len(batch) // 2
         return await self.write_async(batch[:middle]) + await self.write_async(batch[middle:])
@@ -186,3 +179,10 @@ def _copy_text(field: object) -> str:
         return "\\N"
     text = str(field).replace("\\", "\\\\")
     return text.replace("\n", "\\n").replace("\t", "\\t").replace("\r", "\\r")
+
+
+def _is_about_a_row(error: BaseException) -> bool:
+    """Other errors, such as a missing right, would meet every row alike."""
+    if isinstance(error, psycopg.Error):
+        return not is_passing(error) and not isinstance(error, psycopg.ProgrammingError)
+    return isinstance(error, UnicodeError)

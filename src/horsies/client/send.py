@@ -5,8 +5,7 @@ import logging
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from pydantic_core import to_json
 
@@ -15,6 +14,7 @@ from horsies.broker.postgres import PostgresBroker
 from horsies.broker.session import describe
 from horsies.client import transaction
 from horsies.client.handle import TaskHandle
+from horsies.client.options import SendOptions, check_options, stored_options
 from horsies.client.types import (
     TaskSendError,
     TaskSendErrorCode,
@@ -45,26 +45,6 @@ class SendingApp(Protocol):
     def config(self) -> AppConfig: ...
     def get_broker(self) -> PostgresBroker: ...
     def are_sends_suppressed(self) -> bool: ...
-
-
-@dataclass(frozen=True, slots=True)
-class SendOptions:
-    """What one send may change.
-
-    `connection`: a user's own connection whose transaction the task joins.
-    """
-
-    good_until: datetime | None = None
-    unique_key: str | None = None
-    unique_scope: Literal["unfinished", "stored"] = "unfinished"
-    priority: int | None = None
-    queue_name: str | None = None
-    run_at: datetime | None = None
-    delay: float | timedelta | None = None
-    tags: tuple[str, ...] = ()
-    timeout_ms: int | None = None
-    soft_timeout_ms: int | None = None
-    connection: Any = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,11 +152,16 @@ class Sender:
         return self._many_answers(prepared.ok_value, receipts)
 
     def _prepare_many(
-        self, definition: TaskDefinition, options: SendOptions, calls: Iterable[Arguments]
+        self, definition: TaskDefinition, options: SendOptions, calls: Iterable[Any]
     ) -> Result[list[Prepared], TaskSendError]:
         prepared: list[Prepared] = []
         for position, call in enumerate(calls):
-            args, kwargs = ((), dict(call)) if isinstance(call, Mapping) else (call, {})
+            if not isinstance(call, (tuple, list, Mapping)):
+                kind = type(call).__name__
+                return _refused(
+                    f"call {position}: give a tuple or mapping of arguments, not {kind}"
+                )
+            args, kwargs = ((), dict(call)) if isinstance(call, Mapping) else (tuple(call), {})
             one = self.prepare(definition, options, args, kwargs)
             if isinstance(one, Err):
                 error = one.err_value
@@ -243,8 +228,10 @@ class Sender:
             return Err(TaskSendError(TaskSendErrorCode.SEND_SUPPRESSED, message, retryable=False))
         try:
             queue_name, priority = self._place(definition, options)
-            delay_s = _check_options(options)
-        except (HorsiesError, ValueError) as error:
+            delay_s = check_options(options)
+        except HorsiesError as error:
+            return _refused(describe(error), error)
+        except ValueError as error:
             return _refused(str(error))
         encoded = definition.encode_arguments(args, kwargs)
         if isinstance(encoded, Err):
@@ -254,7 +241,7 @@ class Sender:
         if (refusal := self._check_size(definition.name, size)) is not None:
             return refusal
         sent_at = utc_now()
-        task_options = _task_options(definition, options)
+        task_options = stored_options(definition, options)
         sha = enqueue_fingerprint(
             task_name=definition.name,
             queue_name=queue_name,
@@ -322,39 +309,6 @@ def make_prepared(task_id: str, payload: TaskSendPayload) -> Prepared:
         to_json(stored.tags).decode() if stored.tags else None,
     )  # fmt: skip
     return Prepared(task_id, payload, row)
-
-
-def _task_options(definition: TaskDefinition, options: SendOptions) -> str:
-    changes: dict[str, Any] = {
-        name: value
-        for name in ("good_until", "timeout_ms", "soft_timeout_ms", "unique_key", "tags")
-        if (value := getattr(options, name))
-    }
-    if options.unique_key is not None and options.unique_scope == "stored":
-        changes["unique_scope"] = "stored"
-    return definition.options_json(**changes) if changes else definition.task_options_json
-
-
-def _check_options(options: SendOptions) -> float | None:
-    for name in ("good_until", "run_at"):
-        instant: datetime | None = getattr(options, name)
-        if instant is not None and instant.tzinfo is None:
-            raise ValueError(f"{name} must be timezone-aware, as in datetime.now(timezone.utc)")
-    if options.priority is not None and not 1 <= options.priority <= 100:
-        raise ValueError(f"priority must be 1 (first) to 100 (last), got {options.priority}")
-    if options.unique_key is not None and not 1 <= len(options.unique_key) <= 255:
-        raise ValueError("unique_key must have 1 to 255 characters")
-    if options.timeout_ms is not None and not 1_000 <= options.timeout_ms <= 86_400_000:
-        raise ValueError(f"timeout_ms must be 1000 to 86400000, got {options.timeout_ms}")
-    delay = options.delay
-    if delay is None:
-        return None
-    if options.run_at is not None:
-        raise ValueError("give run_at or delay, not both")
-    seconds = delay.total_seconds() if isinstance(delay, timedelta) else delay
-    if isinstance(seconds, bool) or seconds < 0:
-        raise ValueError(f"delay must be a number of seconds, 0 or more, got {delay!r}")
-    return seconds
 
 
 def _is_transient(result: TaskSendResult[Any]) -> bool:

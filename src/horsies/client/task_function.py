@@ -8,7 +8,8 @@ from datetime import datetime, timedelta
 from typing import Any, Generic, Literal, ParamSpec, TypeVar
 
 from horsies.client.handle import TaskHandle
-from horsies.client.send import Arguments, Sender, SendOptions, make_prepared
+from horsies.client.options import SendOptions
+from horsies.client.send import Arguments, Sender, make_prepared
 from horsies.client.types import (
     TaskSendError,
     TaskSendErrorCode,
@@ -173,9 +174,10 @@ class RegisteredTask(TaskFunction[P, T]):
 
         And the user's transaction.
         """
+        all_tags = (tags,) if isinstance(tags, str) else tuple(tags)
         options = SendOptions(
             good_until, unique_key, unique_scope, priority, queue_name, run_at, delay,
-            tuple(tags), timeout_ms, soft_timeout_ms, connection,
+            all_tags, timeout_ms, soft_timeout_ms, connection,
         )  # fmt: skip
         return TaskSendOptions(self.definition, self._sender, options)
 
