@@ -221,7 +221,7 @@ def test_threads_wait_together(app: Horsies, db: Database) -> None:
     assert [result.ok_value for result in results] == [1] * 10
 
 
-@pytest.mark.seed("S6")
+@pytest.mark.seed("S6", "S89")
 def test_cancel_withdraws_what_has_not_started(
     app: Horsies, db: Database, handle: TaskHandle[Any]
 ) -> None:
@@ -296,6 +296,7 @@ def test_rerun_stores_a_new_task_and_leaves_the_old(app: Horsies, db: Database) 
     assert db.task(handle.task_id) == before
 
 
+@pytest.mark.seed("S69")
 def test_info_shows_the_row_and_what_was_asked_for(
     app: Horsies, db: Database, handle: TaskHandle[Any]
 ) -> None:

@@ -93,7 +93,7 @@ async def test_tasks_run_on_the_loop_and_in_threads(app: Horsies, db: Database) 
         assert (attempt["outcome"], attempt["attempt"]) == ("COMPLETED", 1)
 
 
-@pytest.mark.seed("S5", "S22", "S23", "S26", "S119")
+@pytest.mark.seed("S5", "S22", "S23", "S26", "S74", "S119")
 async def test_returned_error_fails_the_task(new_app: NewApp, db: Database) -> None:
     app = new_app()
 

@@ -131,3 +131,16 @@ def test_hand_written_rows_are_not_checked_beyond_the_contract(db: Database) -> 
     task_id = db.insert(status="CLAIMED", priority=-5, completed_at=at(0))
 
     assert db.task(task_id)["priority"] == -5
+
+
+@pytest.mark.seed("S128")
+def test_schedule_state_columns(db: Database) -> None:
+    assert columns(db, "horsies_schedule_state") == {
+        "schedule_name": "character varying(255)",
+        "last_run_at": "timestamp with time zone",
+        "next_run_at": "timestamp with time zone",
+        "last_task_id": "character varying(36)",
+        "run_count": "integer",
+        "config_hash": "character varying(64)",
+        "updated_at": "timestamp with time zone",
+    }
