@@ -184,5 +184,6 @@ def _copy_text(field: object) -> str:
 def _is_about_a_row(error: BaseException) -> bool:
     """Other errors, such as a missing right, would meet every row alike."""
     if isinstance(error, psycopg.Error):
-        return not is_passing(error) and not isinstance(error, psycopg.ProgrammingError)
+        is_about_the_statement = (error.sqlstate or "").startswith("42")
+        return not is_about_the_statement and not is_passing(error)
     return isinstance(error, UnicodeError)
