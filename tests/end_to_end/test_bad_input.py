@@ -3,16 +3,19 @@
 import signal
 import textwrap
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import psycopg
 import pytest
 from psycopg import sql
 
+from horsies import AppConfig, Horsies, PostgresConfig, TaskError, TaskResult
 from horsies.database.migrate import migrate
 from support.cluster import Server
 from support.command import run_horsies, start_horsies, write_project
 from support.eventually import eventually
+from support.programs import worker
 
 NOWHERE = "postgresql://nobody:s3cret@127.0.0.1:1/nowhere"
 APP = """
@@ -45,15 +48,15 @@ def test_a_worker_gives_up_after_the_configured_tries(tmp_path: Path) -> None:
 
 def test_a_worker_without_a_limit_keeps_trying_until_it_is_stopped(tmp_path: Path) -> None:
     directory = project(tmp_path)
-    worker = start_horsies(directory, "worker", "queue_app", HORSIES_DATABASE_URL=NOWHERE)
+    process = start_horsies(directory, "worker", "queue_app", HORSIES_DATABASE_URL=NOWHERE)
     try:
         eventually(lambda: (directory / "log.txt").read_text().count("trying again") >= 3)
-        assert worker.poll() is None
-        worker.send_signal(signal.SIGTERM)
-        assert worker.wait(15) == 0
+        assert process.poll() is None
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(15) == 0
     finally:
-        worker.kill()
-        worker.wait()
+        process.kill()
+        process.wait()
 
 
 def test_a_worker_does_not_wait_for_a_database_that_does_not_exist(
@@ -92,10 +95,10 @@ def test_a_worker_waits_for_a_read_only_database_to_become_writable(
     name = urlsplit(database_url).path[1:]
     directory = project(tmp_path)
     set_read_only(server, name, "on")
-    worker = start_horsies(directory, "worker", "queue_app", HORSIES_DATABASE_URL=database_url)
+    process = start_horsies(directory, "worker", "queue_app", HORSIES_DATABASE_URL=database_url)
     try:
         eventually(lambda: "read-only transaction" in (directory / "log.txt").read_text())
-        assert worker.poll() is None
+        assert process.poll() is None
         set_read_only(server, name, "off")
         with psycopg.connect(database_url) as connection:
             connection.execute(
@@ -103,11 +106,77 @@ def test_a_worker_waits_for_a_read_only_database_to_become_writable(
                 " values ('one', 'job', 'default', '')"
             )
         eventually(lambda: status(database_url, "one") == "COMPLETED", within=20)
-        worker.terminate()
-        assert worker.wait(15) == 0
+        process.terminate()
+        assert process.wait(15) == 0
     finally:
-        worker.kill()
-        worker.wait()
+        process.kill()
+        process.wait()
+
+
+WRONG_TASKS = """
+import os, sys
+from typing import Any
+from horsies import *
+app = Horsies()
+@app.task("wrong")
+def wrong(way: str) -> TaskResult[Any, TaskError]:
+    if way == "object":
+        return TaskResult(ok=object())
+    if way == "large":
+        return TaskResult(ok="x" * 20_000_000)
+    if way == "nul":
+        print("printed\\0text")
+        raise ValueError("raised\\0text")
+    if way == "surrogate":
+        print("printed\\ud800text")
+        raise ValueError("raised\\ud800text")
+    if way == "exit":
+        sys.exit("leaving")
+    if way == "die":
+        os._exit(3)
+    if way == "closed":
+        os.close(1), os.close(2)
+    if way == "endless":
+        def endless(): return endless()
+        return endless()
+    return TaskResult(ok=way)
+"""
+
+
+def test_wrong_tasks_in_child_processes_end_as_told_and_the_worker_goes_on(
+    tmp_path: Path, database_url: str
+) -> None:
+    project = write_project(tmp_path, {"queue_app.py": WRONG_TASKS})
+    app = Horsies(AppConfig(broker=PostgresConfig(database_url=database_url)))
+
+    @app.task("wrong")
+    def wrong(way: str) -> TaskResult[Any, TaskError]:
+        raise NotImplementedError
+
+    with worker(project, "queue_app", HORSIES_DATABASE_URL=database_url):
+        ways = ("object", "large", "nul", "surrogate", "exit", "die", "closed", "endless", "fine")
+        handles = {way: wrong.send(way).unwrap() for way in ways}
+        results = {way: handle.get(timeout_ms=30_000) for way, handle in handles.items()}
+    infos = {way: handle.info(include_log=True).unwrap() for way, handle in handles.items()}
+    app.get_broker().close()
+
+    codes = {way: result.err and str(result.err.error_code) for way, result in results.items()}
+    assert codes == {
+        "object": "WORKER_SERIALIZATION_ERROR",
+        "large": None,
+        "nul": "UNHANDLED_EXCEPTION",
+        "surrogate": "UNHANDLED_EXCEPTION",
+        "exit": "UNHANDLED_EXCEPTION",
+        "die": "WORKER_CRASHED",
+        "closed": None,
+        "endless": "UNHANDLED_EXCEPTION",
+        "fine": None,
+    }
+    assert len(results["large"].unwrap()) == 20_000_000
+    assert "printed\ufffdtext" in infos["nul"].log
+    assert infos["surrogate"].log.startswith("printed")
+    assert "raised?text" in str(results["surrogate"].unwrap_err().message)
+    assert results["fine"].unwrap() == "fine"
 
 
 @pytest.mark.parametrize("command", ["migrate", "ping", "check --live"])

@@ -154,3 +154,13 @@ def test_results_without_the_tag_are_accepted() -> None:
     assert read == TaskResult(err=TaskError(error_code="X"))
     assert isinstance(task_result_from_json({"ok": 1, "other": 2}), Err)
     assert isinstance(task_result_from_json([]), Err)
+
+
+def test_an_exception_with_lone_surrogates_is_still_told() -> None:
+    error = TaskError(error_code="X", message="a\ud800", exception=ValueError("b\ud800"))
+
+    written = serialize_error_payload(TaskResult(err=error))
+
+    assert '"error_code":"X"' in written
+    assert '"message":"a?"' in written
+    assert '"message":"b?"' in written

@@ -149,13 +149,21 @@ def error_shape(error: object, tags: TagCount) -> Json:
     shape: dict[str, Any] = {
         ERROR_TAG: True,
         "error_code": dump_code(error.error_code),
-        "message": error.message,
+        "message": _writable(error.message),
         "data": to_shape(error.data, tags),
         **own,
     }
     if error.exception is not None:
-        shape["exception"] = dump_exception(error.exception)
+        described = dump_exception(error.exception) or {}
+        shape["exception"] = {key: _writable(value) for key, value in described.items()}
     return shape
+
+
+def _writable(value: Any) -> Any:
+    """What an error says must not hide it: lone surrogates, which have no bytes, become `?`."""
+    if isinstance(value, str) and not value.isascii():
+        return value.encode("utf-8", "replace").decode()
+    return value
 
 
 def has_tag(shape: Json) -> bool:
