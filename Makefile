@@ -7,7 +7,7 @@ TESTS  ?= tests
 JOBS   ?= 3
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast check format faults bench docs clean
+.PHONY: help setup demo test test-fast check format faults faults-long bench bench-quick docs clean
 
 help: ## list the commands
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -44,8 +44,14 @@ format: $(READY) ## rewrite the code in the house format
 faults: $(READY) ## break things on purpose: kill -9, lost notifications, races
 	$(BIN)/python -m pytest -m faults tests
 
-bench: $(READY) ## measure, side by side with raw SQL
+faults-long: $(READY) ## the same for hours of bad luck: hundreds of kills
+	HORSIES_FAULT_ROUNDS=60 HORSIES_FAULT_EXAMPLES=1000 $(BIN)/python -m pytest -m faults -n 2 tests
+
+bench: $(READY) ## measure every target, side by side with raw SQL and peers
 	$(BIN)/python -m benchmarks
+
+bench-quick: $(READY) ## the same with a fifth of the work
+	$(BIN)/python -m benchmarks --quick
 
 docs: $(READY) ## run every example in the docs
 	$(BIN)/python -m pytest -q tests/docs

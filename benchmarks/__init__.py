@@ -1,0 +1,1 @@
+"""Measured runs: our targets, raw SQL floors and peers, side by side in one run."""

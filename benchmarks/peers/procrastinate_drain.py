@@ -1,0 +1,35 @@
+"""procrastinate's drain of waiting no-op jobs with concurrency 100.
+
+usage: procrastinate_drain.py URL COUNT
+"""
+
+import asyncio
+import sys
+import time
+
+import procrastinate
+from procrastinate import PsycopgConnector
+
+
+async def main(url: str, count: int) -> None:
+    app = procrastinate.App(connector=PsycopgConnector(conninfo=url))
+    done = 0
+    first = last = 0.0
+
+    @app.task(name="noop")
+    async def noop(number: int) -> None:
+        nonlocal done, first, last
+        done += 1
+        last = time.perf_counter()
+        first = first or last
+
+    async with app.open_async():
+        await app.schema_manager.apply_schema_async()
+        for start in range(0, count, 500):
+            await noop.batch_defer_async(*[{"number": n} for n in range(start, start + 500)])
+        await app.run_worker_async(concurrency=100, wait=False, listen_notify=False)
+    print(done / (last - first))
+
+
+if __name__ == "__main__":
+    asyncio.run(main(sys.argv[1], int(sys.argv[2])))
