@@ -1,21 +1,13 @@
 """`horsies ping`, `migrate` and `check` as processes."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import psycopg
 import pytest
 
-from support.workers import APP_FILE, WorkerProcess, run_horsies
+from support.workers import APP_FILE, run_horsies
 
 APP = f"{APP_FILE}:app"
-
-
-def test_ping_answers_for_the_database(database_url: str) -> None:
-    done = run_horsies("ping", APP, url=database_url)
-
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "PostgreSQL" in done.stdout
 
 
 def test_ping_without_a_database_exits_one() -> None:
@@ -23,17 +15,6 @@ def test_ping_without_a_database_exits_one() -> None:
 
     assert done.returncode == 1
     assert "database" in done.stderr
-
-
-def test_ping_counts_workers(database_url: str, start_worker: Callable[..., WorkerProcess]) -> None:
-    too_few = run_horsies("ping", APP, "--workers", "1", "--timeout-ms", "300", url=database_url)
-    worker = start_worker("--processes", "1").wait_ready()
-    enough = run_horsies("ping", APP, "--workers", "1", url=database_url)
-
-    assert too_few.returncode == 1
-    assert "0 of 1" in too_few.stdout
-    assert enough.returncode == 0
-    assert f"pid {worker.pid}" in enough.stdout
 
 
 @pytest.mark.seed("S136")

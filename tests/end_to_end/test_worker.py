@@ -41,6 +41,16 @@ def test_process_task_finds_itself_running_under_its_childs_pid(
     assert "looked me" in good(handle.info(include_log=True)).log
 
 
+def test_process_task_sends_another(start_worker: Start, load: Load, db: Database) -> None:
+    handle = good(load().send_on.send(5))
+
+    worker = start_worker("--processes", "1", "--burst")
+
+    assert worker.wait(30) == 0
+    sent_id = handle.get(0).ok_value
+    assert (db.status(sent_id), db.value("select number from ledger")) == ("COMPLETED", 5)
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["SIGTERM", "SIGINT"])
 def test_signal_drains_and_exits_zero(
     start_worker: Start, load: Load, db: Database, gate: Path, number: signal.Signals

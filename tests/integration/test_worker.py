@@ -622,6 +622,29 @@ async def test_long_run_gets_heartbeats_and_short_ones_none(new_app: NewApp, db:
     assert rows[0]["sender_id"] == f"{worker.identity.worker_id}:{os.getpid()}"
 
 
+async def test_tasks_send_and_await_tasks(new_app: NewApp, db: Database) -> None:
+    app = new_app()
+
+    @app.task("leaf")
+    async def leaf(number: int) -> TaskResult[int, TaskError]:
+        return TaskResult(ok=number * 2)
+
+    @app.task("from_loop")
+    async def from_loop() -> TaskResult[int, TaskError]:
+        return await good(await leaf.send_async(4)).get_async(10_000)
+
+    @app.task("from_thread", execution="blocking")
+    def from_thread() -> TaskResult[int, TaskError]:
+        return good(leaf.send(5)).get(10_000)
+
+    handles = [good(await from_loop.send_async()), good(await from_thread.send_async())]
+    async with working(app):
+        results = [await handle.get_async(15_000) for handle in handles]
+
+    assert [result.ok_value for result in results] == [8, 10]
+    assert db.statuses() == {"COMPLETED": 4}
+
+
 async def test_loop_stays_free_while_threads_work(new_app: NewApp, db: Database) -> None:
     app = new_app()
     release = threading.Event()

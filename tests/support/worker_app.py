@@ -75,3 +75,9 @@ def leave(code: int) -> TaskResult[int, TaskError]:
 @app.task("nothing", **_queue)
 def nothing() -> TaskResult[None, TaskError]:
     return TaskResult(ok=None)
+
+
+@app.task("send_on", **_queue)
+def send_on(number: int) -> TaskResult[str, TaskError]:
+    """A task that sends a task."""
+    return TaskResult(ok=record.send(number).unwrap().task_id)
