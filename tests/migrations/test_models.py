@@ -27,6 +27,14 @@ CONSTRAINTS = """
 INDEXES = """
     select tablename, indexname, indexdef from pg_indexes where schemaname = 'public' order by 1, 2
 """
+SETTINGS = """
+    select relname, reloptions from pg_class
+    where relkind = 'r' and relnamespace = 'public'::regnamespace order by 1
+"""
+TRIGGERS = """
+    select tgrelid::regclass::text, tgname, pg_get_triggerdef(oid) from pg_trigger
+    where not tgisinternal order by 1, 2
+"""
 
 
 @pytest.fixture
@@ -39,7 +47,9 @@ def mirrored_url(empty_database_url: str) -> str:
 
 @pytest.mark.seed("S157")
 @pytest.mark.parametrize(
-    "catalog", [COLUMNS, CONSTRAINTS, INDEXES], ids=["columns", "constraints", "indexes"]
+    "catalog",
+    [COLUMNS, CONSTRAINTS, INDEXES, SETTINGS],
+    ids=["columns", "constraints", "indexes", "settings"],
 )
 def test_mirror_equals_the_migrations(catalog: str, database_url: str, mirrored_url: str) -> None:
     with psycopg.connect(database_url) as migrated, psycopg.connect(mirrored_url) as mirrored:
@@ -48,6 +58,19 @@ def test_mirror_equals_the_migrations(catalog: str, database_url: str, mirrored_
 
     assert expected
     assert found == expected
+
+
+@pytest.mark.seed("S157")
+def test_mirrored_tables_become_a_working_database(database_url: str, mirrored_url: str) -> None:
+    broker = PostgresBroker(PostgresConfig(database_url=mirrored_url))
+    broker.enqueue("any", task_id="t-1", enqueue_sha="x").unwrap()
+    broker.close()
+
+    with psycopg.connect(database_url) as migrated, psycopg.connect(mirrored_url) as mirrored:
+        for catalog in (COLUMNS, CONSTRAINTS, INDEXES, SETTINGS, TRIGGERS):
+            expected = migrated.execute(catalog).fetchall()
+            assert expected
+            assert mirrored.execute(catalog).fetchall() == expected
 
 
 def test_a_stored_task_is_read_through_the_model(database_url: str) -> None:

@@ -1,7 +1,7 @@
 """SQLAlchemy mirror of our tables, for ORM users (extra `sqlalchemy`); nothing of ours imports it.
 
 Equal to the migrations in tables, columns, constraints and indexes. Functions and triggers are not
-tables: a database to work with is made by `horsies migrate` or the first use of a broker.
+tables: `horsies migrate`, or the first use of a broker, adds them to what `create_all` made.
 """
 
 from datetime import datetime
@@ -136,6 +136,15 @@ class TaskModel(Base):
                 " and (unique_stored or status in ('PENDING', 'CLAIMED', 'RUNNING'))"
             ),
         ),
+        {
+            "postgresql_with": {
+                "autovacuum_vacuum_scale_factor": "0.01",
+                "autovacuum_vacuum_threshold": "1000",
+                "autovacuum_vacuum_cost_delay": "0",
+                "autovacuum_analyze_scale_factor": "0.05",
+                "autovacuum_analyze_threshold": "1000",
+            }
+        },
     )
 
 

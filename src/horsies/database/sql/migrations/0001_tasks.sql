@@ -1,7 +1,8 @@
 -- Tasks, their attempts, logs and heartbeats, and the workers' snapshots.
+-- "if not exists": the tables may come from the SQLAlchemy mirror, which leaves functions and triggers to us.
 -- Ids compare by bytes (collation "C"): they are time-ordered text, and the claim order depends on it.
 
-create table horsies_tasks (
+create table if not exists horsies_tasks (
     id varchar(36) collate "C" primary key,
     task_name varchar(255) not null,
     queue_name varchar(100) collate "C" not null,
@@ -49,25 +50,25 @@ create table horsies_tasks (
 );
 
 -- A row is in exactly one of these three by its status, so each state change writes one entry beside the key's.
-create index horsies_tasks_claim_idx on horsies_tasks (queue_name, priority, enqueued_at, id)
+create index if not exists horsies_tasks_claim_idx on horsies_tasks (queue_name, priority, enqueued_at, id)
     where status = 'PENDING';
-create index horsies_tasks_in_flight_idx on horsies_tasks (queue_name, status)
+create index if not exists horsies_tasks_in_flight_idx on horsies_tasks (queue_name, status)
     where status in ('CLAIMED', 'RUNNING');
-create index horsies_tasks_ended_idx
+create index if not exists horsies_tasks_ended_idx
     on horsies_tasks (status, (coalesce(completed_at, failed_at, updated_at, created_at)))
     where status in ('COMPLETED', 'FAILED', 'CANCELLED', 'EXPIRED');
 
 -- These are empty for tasks that do not use the feature.
-create index horsies_tasks_lease_idx on horsies_tasks (claim_expires_at) where claimed;
-create index horsies_tasks_good_until_idx on horsies_tasks (good_until)
+create index if not exists horsies_tasks_lease_idx on horsies_tasks (claim_expires_at) where claimed;
+create index if not exists horsies_tasks_good_until_idx on horsies_tasks (good_until)
     where good_until is not null and status = 'PENDING';
-create index horsies_tasks_next_retry_idx on horsies_tasks (next_retry_at) where next_retry_at is not null;
-create index horsies_tasks_error_code_idx on horsies_tasks (error_code) where error_code is not null;
-create index horsies_tasks_cancel_idx on horsies_tasks (claimed_by_worker_id) where cancel_requested_at is not null;
-create unique index horsies_tasks_unique_key_idx on horsies_tasks (task_name, unique_key)
+create index if not exists horsies_tasks_next_retry_idx on horsies_tasks (next_retry_at) where next_retry_at is not null;
+create index if not exists horsies_tasks_error_code_idx on horsies_tasks (error_code) where error_code is not null;
+create index if not exists horsies_tasks_cancel_idx on horsies_tasks (claimed_by_worker_id) where cancel_requested_at is not null;
+create unique index if not exists horsies_tasks_unique_key_idx on horsies_tasks (task_name, unique_key)
     where unique_key is not null and (unique_stored or status in ('PENDING', 'CLAIMED', 'RUNNING'));
 
-create table horsies_task_attempts (
+create table if not exists horsies_task_attempts (
     id bigserial primary key,
     task_id varchar(36) collate "C" not null references horsies_tasks (id) on delete cascade,
     attempt integer not null,
@@ -85,10 +86,10 @@ create table horsies_task_attempts (
     created_at timestamptz not null default now(),
     unique (task_id, attempt)
 );
-create index horsies_task_attempts_error_code_idx on horsies_task_attempts (error_code) where error_code is not null;
-create index horsies_task_attempts_finished_at_idx on horsies_task_attempts (finished_at desc);
+create index if not exists horsies_task_attempts_error_code_idx on horsies_task_attempts (error_code) where error_code is not null;
+create index if not exists horsies_task_attempts_finished_at_idx on horsies_task_attempts (finished_at desc);
 
-create table horsies_task_logs (
+create table if not exists horsies_task_logs (
     id bigserial primary key,
     task_id varchar(36) collate "C" not null references horsies_tasks (id) on delete cascade,
     attempt integer not null,
@@ -98,7 +99,7 @@ create table horsies_task_logs (
     unique (task_id, attempt)
 );
 
-create table horsies_heartbeats (
+create table if not exists horsies_heartbeats (
     id serial primary key,
     task_id varchar(36) collate "C" not null,
     sender_id varchar(255) not null,
@@ -107,10 +108,10 @@ create table horsies_heartbeats (
     hostname varchar(255),
     pid integer
 );
-create index horsies_heartbeats_task_idx on horsies_heartbeats (task_id, role, sent_at desc);
-create index horsies_heartbeats_sent_at_idx on horsies_heartbeats (sent_at);
+create index if not exists horsies_heartbeats_task_idx on horsies_heartbeats (task_id, role, sent_at desc);
+create index if not exists horsies_heartbeats_sent_at_idx on horsies_heartbeats (sent_at);
 
-create table horsies_worker_states (
+create table if not exists horsies_worker_states (
     id serial primary key,
     worker_id varchar(255) not null,
     snapshot_at timestamptz not null default now(),
@@ -134,8 +135,8 @@ create table horsies_worker_states (
     pid_started_at double precision,
     holds_lock boolean not null default false
 );
-create index horsies_worker_states_worker_idx on horsies_worker_states (worker_id, snapshot_at desc);
-create index horsies_worker_states_snapshot_at_idx on horsies_worker_states (snapshot_at);
+create index if not exists horsies_worker_states_worker_idx on horsies_worker_states (worker_id, snapshot_at desc);
+create index if not exists horsies_worker_states_snapshot_at_idx on horsies_worker_states (snapshot_at);
 
 create trigger horsies_task_notify_trigger_insert after insert on horsies_tasks
     referencing new table as inserted

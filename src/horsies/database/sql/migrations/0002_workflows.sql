@@ -1,6 +1,6 @@
 -- Workflow instances and their nodes.
 
-create table horsies_workflows (
+create table if not exists horsies_workflows (
     id varchar(36) collate "C" primary key,
     name varchar(255) not null,
     status varchar(50) not null default 'PENDING',
@@ -20,12 +20,12 @@ create table horsies_workflows (
     completed_at timestamptz,
     updated_at timestamptz not null default now()
 );
-create index horsies_workflows_status_idx on horsies_workflows (status);
-create index horsies_workflows_parent_idx on horsies_workflows (parent_workflow_id);
-create index horsies_workflows_root_idx on horsies_workflows (root_workflow_id);
-create index horsies_workflows_updated_at_idx on horsies_workflows (updated_at);
+create index if not exists horsies_workflows_status_idx on horsies_workflows (status);
+create index if not exists horsies_workflows_parent_idx on horsies_workflows (parent_workflow_id);
+create index if not exists horsies_workflows_root_idx on horsies_workflows (root_workflow_id);
+create index if not exists horsies_workflows_updated_at_idx on horsies_workflows (updated_at);
 
-create table horsies_workflow_tasks (
+create table if not exists horsies_workflow_tasks (
     id varchar(36) collate "C" primary key,
     workflow_id varchar(36) collate "C" not null references horsies_workflows (id) on delete cascade,
     task_index integer not null,
@@ -56,12 +56,12 @@ create table horsies_workflow_tasks (
     completed_at timestamptz,
     unique (workflow_id, task_index)
 );
-create index horsies_workflow_tasks_workflow_idx on horsies_workflow_tasks (workflow_id);
-create index horsies_workflow_tasks_node_id_idx on horsies_workflow_tasks (node_id);
-create index horsies_workflow_tasks_status_idx on horsies_workflow_tasks (status);
-create index horsies_workflow_tasks_task_id_idx on horsies_workflow_tasks (task_id);
-create index horsies_workflow_tasks_sub_workflow_idx on horsies_workflow_tasks (sub_workflow_id);
-create index horsies_workflow_tasks_dependencies_idx on horsies_workflow_tasks using gin (dependencies);
+create index if not exists horsies_workflow_tasks_workflow_idx on horsies_workflow_tasks (workflow_id);
+create index if not exists horsies_workflow_tasks_node_id_idx on horsies_workflow_tasks (node_id);
+create index if not exists horsies_workflow_tasks_status_idx on horsies_workflow_tasks (status);
+create index if not exists horsies_workflow_tasks_task_id_idx on horsies_workflow_tasks (task_id);
+create index if not exists horsies_workflow_tasks_sub_workflow_idx on horsies_workflow_tasks (sub_workflow_id);
+create index if not exists horsies_workflow_tasks_dependencies_idx on horsies_workflow_tasks using gin (dependencies);
 
 create trigger horsies_workflow_notify_trigger after update on horsies_workflows
     for each row execute function horsies_notify_workflow_changes();

@@ -1,6 +1,6 @@
 -- What the scheduler remembers of each schedule.
 
-create table horsies_schedule_state (
+create table if not exists horsies_schedule_state (
     schedule_name varchar(255) primary key,
     last_run_at timestamptz,
     next_run_at timestamptz,
@@ -9,4 +9,4 @@ create table horsies_schedule_state (
     config_hash varchar(64),
     updated_at timestamptz not null default now()
 );
-create index horsies_schedule_state_next_run_idx on horsies_schedule_state (next_run_at);
+create index if not exists horsies_schedule_state_next_run_idx on horsies_schedule_state (next_run_at);
