@@ -182,22 +182,42 @@ class Claimer:
 
     def _learn(self, request: ClaimRequest, rows: Sequence[ClaimedTask], started_at: float) -> None:
         now = monotonic()
-        for row in rows:
-            self._marks[row.queue_name, row.priority, row.lane] = Mark(row.enqueued_at, row.id)
+        self._move_marks(request, rows)
         if request.is_full_look:
             self._full_look_at = now + _FULL_LOOK_SHARE * (now - started_at)
             self._owes_full_look = False
         if request.batch_limit and len(rows) >= request.batch_limit:
             return
+        for lane, is_filled in enumerate(self._filled_lanes(request, rows)):
+            if request.lane_starts[lane] or request.lane_claims[lane]:
+                self._may_have_more[lane] = is_filled
+        if not all(self._may_have_more) and not request.is_full_look:
+            self._owes_full_look = True
+
+    def _move_marks(self, request: ClaimRequest, rows: Sequence[ClaimedTask]) -> None:
+        """Forward only; but a full look that filled a lane may have left more just behind it."""
+        filled = self._filled_lanes(request, rows)
+        for row in rows:
+            key, mark = (row.queue_name, row.priority, row.lane), Mark(row.enqueued_at, row.id)
+            known = self._marks.get(key)
+            goes_back = request.is_full_look and filled[row.lane - 1]
+            if (
+                known is None
+                or goes_back
+                or (mark.enqueued_at, mark.id)
+                > (
+                    known.enqueued_at,
+                    known.id,
+                )
+            ):
+                self._marks[key] = mark
+
+    def _filled_lanes(self, request: ClaimRequest, rows: Sequence[ClaimedTask]) -> list[bool]:
         found = [0] * len(self._lanes)
         for row in rows:
             found[row.lane - 1] += 1
         asked = map(operator.add, request.lane_starts, request.lane_claims)
-        for lane, (wanted, got) in enumerate(zip(asked, found, strict=True)):
-            if wanted:
-                self._may_have_more[lane] = got >= wanted
-        if not all(self._may_have_more) and not request.is_full_look:
-            self._owes_full_look = True
+        return [got >= wanted for wanted, got in zip(asked, found, strict=True)]
 
     def _is_idle(self) -> bool:
         return not (
