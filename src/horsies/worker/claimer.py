@@ -145,15 +145,15 @@ class Claimer:
         prefetch = self._config.prefetch_buffer
         may_prefetch = prefetch is None and not self._has_caps
         starts: list[int] = []
-        left = _MAX_ROWS
+        # Each lane its share: short tasks of one kind, taken far ahead, must not starve another.
+        share = _MAX_ROWS // len(self._lanes)
         child_pids: list[int] = []
         for lane in self._lanes:
-            room = min(lane.room(may_prefetch=may_prefetch), left)
+            room = min(lane.room(may_prefetch=may_prefetch), share)
             if lane.kind == "process":
                 child_pids = lane.pids(room, self._identity.pid)
                 room = len(child_pids)
             starts.append(room)
-            left -= room
         claims = self._buffer.room(prefetch or 0, len(self._lanes))
         limit = self._settings.max_claim_per_worker
         if limit:
