@@ -28,6 +28,7 @@ def write_program(page: Path, directory: Path) -> None:
             file.write(block + "\n")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "page", [page for page in GUIDE if blocks(page)], ids=lambda page: str(page.stem)
 )

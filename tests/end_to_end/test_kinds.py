@@ -2,8 +2,12 @@
 
 from pathlib import Path
 
+import pytest
+
 from support.command import run_horsies, write_project
 from support.programs import run_python, worker
+
+pytestmark = pytest.mark.slow
 
 APP = """
 from horsies import Horsies, TaskError, TaskResult
