@@ -407,6 +407,21 @@ async def test_one_bad_row_does_not_spoil_the_sends_beside_it(database_url: str)
         assert not bad(answers[name]).retryable
 
 
+async def test_a_bug_while_writing_reaches_every_caller_that_waits(
+    app: Horsies, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def broken(_batch: object) -> None:
+        raise LookupError("a bug")
+
+    monkeypatch.setattr(app.get_broker().enqueuer, "write_async", broken)
+
+    async with asyncio.timeout(5):
+        sends = [asyncio.create_task(app.tasks["add"].send_async(number)) for number in range(3)]
+        await asyncio.wait(sends)
+
+    assert [str(send.exception()) for send in sends] == ["a bug"] * 3
+
+
 def test_a_refused_row_undoes_the_others_of_its_batch(app: Horsies, db: Database) -> None:
     echo = app.tasks["echo"]
 

@@ -30,6 +30,8 @@ MANY_IMPORTS = {"__init__.py", "app.py", "client/send.py", "worker/worker.py"}
 # A handler that ends in a bare `raise` only cleans up and needs no leave.
 BROAD_EXCEPTS = {
     "app.py": "user code: failure hooks and module imports",
+    "broker/enqueue.py": "a bug must reach every caller that waits",
+    "broker/results.py": "a bug must reach every caller that waits",
     "checking.py": "user code: task modules and builders",
     "cli/main.py": "the command line's last word",
     "client/send.py": "the user's own driver",

@@ -131,14 +131,23 @@ class _Group:
     async def _write(self) -> None:
         while self._waiting:
             waiting, self._waiting = self._waiting, []
-            done = 0
+            futures = iter([future for _, future in waiting])
             for batch in batches([row for row, _ in waiting]):
-                answers = await self._enqueuer.write_async(batch)
-                for answer in answers:
-                    future = waiting[done][1]
-                    if not future.done():
-                        future.set_result(answer)
-                    done += 1
+                await self._write_batch(batch, [next(futures) for _ in batch])
+
+    async def _write_batch(
+        self, batch: Sequence[NewTask], futures: Sequence[asyncio.Future[Answer]]
+    ) -> None:
+        try:
+            answers = await self._enqueuer.write_async(batch)
+        except Exception as error:  # noqa: BLE001 - a bug: whoever waits must learn of it
+            for future in futures:
+                if not future.done():
+                    future.set_exception(error)
+            return
+        for future, answer in zip(futures, answers, strict=True):
+            if not future.done():
+                future.set_result(answer)
 
 
 def batches(rows: Sequence[NewTask]) -> Iterable[Sequence[NewTask]]:

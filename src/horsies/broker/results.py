@@ -171,7 +171,7 @@ class _Reader:
             try:
                 rows = await self._session.run_async(read_results(ids))
                 found = {row.task_id: row for row in rows}
-            except FAILURES as error:
+            except Exception as error:  # noqa: BLE001 - also a bug: whoever waits must learn of it
                 failure = error
             for task_id, futures in batch.items():
                 for future in futures:
