@@ -168,3 +168,57 @@ async def test_truncated_table_does_not_disturb_the_worker(new_app: NewApp, db: 
         result = await good(await echo.send_async("y")).get_async(10_000)
 
     assert result.ok_value == "y"
+
+
+async def test_row_older_than_all_that_was_claimed_is_found_within_a_poll(
+    new_app: NewApp, db: Database
+) -> None:
+    app = new_app(resilience={"notify_poll_interval_ms": 2_000})
+    echo = add_echo(app)
+
+    async with working(app):
+        for text in "abc":
+            await good(await echo.send_async(text)).get_async(10_000)
+        task_id = db.insert(
+            task_name="echo",
+            args='["old"]',
+            enqueued_at=db.value("select now() - interval '1 hour'"),
+        )
+        result = await app.handle(task_id).get_async(10_000)
+
+    row = db.task(task_id)
+    assert result.ok_value == "old"
+    assert row["started_at"] - row["created_at"] < timedelta(seconds=3)
+
+
+async def test_claims_given_back_by_one_worker_are_run_by_another_at_once(
+    new_app: NewApp, db: Database
+) -> None:
+    app, is_open = new_app(prefetch_buffer=5, claim_lease_ms=60_000), asyncio.Event()
+    inside: list[int] = []
+
+    @app.task("held")
+    async def held(number: int) -> TaskResult[int, TaskError]:
+        inside.append(number)
+        await is_open.wait()
+        return TaskResult(ok=number)
+
+    async def is_prefetched() -> bool:
+        return db.statuses().get("CLAIMED") == 3
+
+    async def all_inside() -> bool:
+        return len(inside) == 4
+
+    async with working(app, concurrency=1) as first:
+        handles = good(await held.send_many_async((number,) for number in range(4)))
+        await eventually_async(is_prefetched)
+        async with working(app, concurrency=4):
+            first.stop()
+            await eventually_async(all_inside)
+            is_open.set()
+            results = [await handle.get_async(10_000) for handle in handles]
+
+    given_back = db.task(handles[1].task_id)
+    assert [result.ok_value for result in results] == [0, 1, 2, 3]
+    assert sorted(inside) == [0, 1, 2, 3]
+    assert given_back["started_at"] - given_back["enqueued_at"] < timedelta(seconds=4)

@@ -33,6 +33,7 @@ _logger = logging.getLogger("horsies.worker")
 # 500 per pass: the knee of the curve in performance.md.
 _MAX_ROWS = 500
 _FULL_LOOK_SHARE = 30.0
+_POLL_LOW, _POLL_HIGH = 0.6, 1.8
 _DUE_CHECK_S = 1.0
 
 
@@ -184,7 +185,10 @@ class Claimer:
         now = monotonic()
         self._move_marks(request, rows)
         if request.is_full_look:
-            self._full_look_at = now + _FULL_LOOK_SHARE * (now - started_at)
+            # However slow it was, each fallback poll is a full look: the contract's last resort.
+            poll_s = self._config.resilience.notify_poll_interval_ms / 1000
+            pause_s = min(_FULL_LOOK_SHARE * (now - started_at), _POLL_LOW * poll_s)
+            self._full_look_at = now + pause_s
             self._owes_full_look = False
         if request.batch_limit and len(rows) >= request.batch_limit:
             return
@@ -232,7 +236,7 @@ class Claimer:
         if self._wake.is_set():
             return
         poll_s = self._config.resilience.notify_poll_interval_ms / 1000
-        poll_at = monotonic() + jittered(poll_s, low=0.6, high=1.8)
+        poll_at = monotonic() + jittered(poll_s, low=_POLL_LOW, high=_POLL_HIGH)
         times = [poll_at]
         if not any(self._may_have_more):
             await self._check_due()
