@@ -22,9 +22,10 @@ def new_ids(count: int) -> list[str]:
     """Make `count` ids in ascending order."""
     global _last_ms, _counter  # noqa: PLW0603 - one sequence per process is the point
     made: list[str] = []
+    tails = memoryview(os.urandom(4 * count)).cast("I")
     with _lock:
-        for _ in range(count):
-            now_ms = time.time_ns() // 1_000_000
+        now_ms = time.time_ns() // 1_000_000
+        for tail in tails:
             if now_ms > _last_ms:
                 _last_ms = now_ms
                 _counter = int.from_bytes(os.urandom(5)) & ((1 << (_COUNTER_BITS - 4)) - 1)
@@ -33,7 +34,7 @@ def new_ids(count: int) -> list[str]:
                 if _counter >> _COUNTER_BITS:
                     _last_ms += 1
                     _counter = 0
-            made.append(_format(_last_ms, _counter, int.from_bytes(os.urandom(4))))
+            made.append(_format(_last_ms, _counter, tail))
     return made
 
 

@@ -6,7 +6,8 @@ culprit stands alone.
 
 import asyncio
 import weakref
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Any, TypeAlias
 
 import psycopg
@@ -24,6 +25,7 @@ Answer: TypeAlias = Receipt | BaseException
 # protocol limit.
 _MAX_ROWS = 1_000
 _MAX_BYTES = 8_000_000
+_COPY_ROWS = 250  # small enough that the server starts early, large enough to be cheap
 # A unique key whose holder ends just while it is looked up: sending again finds it free, or held
 # anew.
 _MAX_TRIES = 10
@@ -90,11 +92,18 @@ class Enqueuer:
         middle = len(batch) // 2
         return await self.write_async(batch[:middle]) + await self.write_async(batch[middle:])
 
-    def copy(self, rows: Sequence[NewTask]) -> None:
-        """Write many plain rows (fresh ids, no unique key, due at once) by COPY, all or none."""
+    def copy(self, rows: Iterator[NewTask]) -> list[NewTask]:
+        """Write plain rows (fresh ids, no unique key, due at once) by COPY, all or none.
+
+        Returns them. They are taken from the iterator while the server stores the earlier ones.
+        """
+        # A first call that is refused, or none at all, never reaches the database.
+        first = list(islice(rows, _COPY_ROWS))
+        if not first:
+            return []
         self._session.ensure_schema()
         with self._session.blocking_pool().connection() as connection:
-            copy_rows(connection, rows)
+            return _copy_rows(connection, first, rows)
 
     def enqueue_all(self, rows: Sequence[NewTask]) -> list[Receipt]:
         """Write rows in one transaction, all or none: a refused one undoes the others."""
@@ -168,19 +177,33 @@ def has_freed_key(receipts: Sequence[Receipt]) -> bool:
     return any(receipt.outcome == "freed" for receipt in receipts)
 
 
-def copy_rows(connection: Connection[Any], rows: Sequence[NewTask]) -> None:
+def _copy_rows(
+    connection: Connection[Any], part: list[NewTask], rows: Iterator[NewTask]
+) -> list[NewTask]:
     statement = query("tasks", "copy_tasks").encode()
+    copied: list[NewTask] = []
     with connection.cursor() as cursor, cursor.copy(statement) as copy:
-        for start in range(0, len(rows), _MAX_ROWS):
-            copy.write("".join([_copy_line(row) for row in rows[start : start + _MAX_ROWS]]))
+        while part:
+            copy.write(_copy_lines(part))
+            copied += part
+            part = list(islice(rows, _COPY_ROWS))
+    return copied
 
 
-def _copy_line(row: NewTask) -> str:
-    fields = (
-        row.id, row.task_name, row.queue_name, row.priority, row.args, row.kwargs, row.sent_at,
-        row.good_until, row.max_retries, row.task_options, row.enqueue_sha,
-    )  # fmt: skip
-    return "\t".join([_copy_text(field) for field in fields]) + "\n"
+def _copy_lines(rows: Sequence[NewTask]) -> str:
+    lines: list[str] = []
+    shared: tuple[object, ...] | None = None
+    task = rest = ""
+    for row in rows:
+        same = (row.task_name, row.queue_name, row.priority, row.sent_at, row.good_until,
+                row.max_retries, row.task_options)  # fmt: skip
+        if same != shared:  # a bulk send differs in little but its ids and arguments
+            shared = same
+            task = "\t".join(map(_copy_text, same[:3]))
+            rest = "\t".join(map(_copy_text, same[3:]))
+        args, kwargs = _copy_text(row.args), _copy_text(row.kwargs)
+        lines.append(f"{row.id}\t{task}\t{args}\t{kwargs}\t{rest}\t{row.enqueue_sha}\n")
+    return "".join(lines)
 
 
 def _copy_text(field: object) -> str:

@@ -3,39 +3,37 @@
 import asyncio
 import logging
 import time
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any, Protocol, TypeAlias
-
-from pydantic_core import to_json
 
 from horsies.broker.enqueue import Answer
 from horsies.broker.postgres import PostgresBroker
 from horsies.broker.session import describe
 from horsies.client import transaction
 from horsies.client.handle import TaskHandle
-from horsies.client.options import SendOptions, check_options, stored_options
+from horsies.client.options import SendOptions
+from horsies.client.plan import Plan, payload_of
 from horsies.client.types import (
     TaskSendError,
     TaskSendErrorCode,
-    TaskSendPayload,
     TaskSendResult,
 )
 from horsies.clock import utc_now
-from horsies.codec.fingerprint import enqueue_fingerprint
+from horsies.codec.signature import EncodedArguments
 from horsies.config import AppConfig
 from horsies.database.rows import NewTask, Receipt
 from horsies.database.statement import is_connection_failure
 from horsies.errors import HorsiesError
-from horsies.ids import new_id
+from horsies.ids import new_id, new_ids
 from horsies.result import Err, Ok, Result
 from horsies.tasks.definition import TaskDefinition
-from horsies.tasks.options import parse_task_options
-from horsies.tasks.queues import resolve_queue
 
 _logger = logging.getLogger("horsies.send")
 _RESEND_AFTER_S = (0.2, 0.4, 0.8)
+_IDS_AT_ONCE = 1_000
 Arguments: TypeAlias = tuple[Any, ...] | Mapping[str, Any]
+PlanResult: TypeAlias = Result[Plan, TaskSendError]
 
 
 class SendingApp(Protocol):
@@ -47,13 +45,12 @@ class SendingApp(Protocol):
     def are_sends_suppressed(self) -> bool: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """A task about to be enqueued."""
+class _RefusedError(Exception):
+    """One of many calls does not fit; nothing of them is stored."""
 
-    task_id: str
-    payload: TaskSendPayload
-    row: NewTask
+    def __init__(self, error: TaskSendError) -> None:
+        super().__init__(error.message)
+        self.error = error
 
 
 class Sender:
@@ -68,203 +65,200 @@ class Sender:
         return self._app.are_sends_suppressed()
 
     def send(
-        self, definition: TaskDefinition, options: SendOptions, args: tuple[Any, ...], kwargs: Any
+        self, plan: PlanResult, args: tuple[Any, ...], kwargs: Any
     ) -> TaskSendResult[TaskHandle[Any]]:
-        prepared = self.prepare(definition, options, args, kwargs)
-        if isinstance(prepared, Err):
-            return prepared
-        if options.connection is not None:
-            return self._send_in_transaction(prepared.ok_value, options.connection)
-        return self.enqueue(prepared.ok_value)
+        row = self._prepare(plan, args, kwargs)
+        if isinstance(row, Err):
+            return row
+        connection = plan.unwrap().options.connection
+        if connection is not None:
+            return self._send_in_transaction(row.ok_value, connection)
+        return self.enqueue(row.ok_value)
 
     async def send_async(
-        self, definition: TaskDefinition, options: SendOptions, args: tuple[Any, ...], kwargs: Any
+        self, plan: PlanResult, args: tuple[Any, ...], kwargs: Any
     ) -> TaskSendResult[TaskHandle[Any]]:
-        prepared = self.prepare(definition, options, args, kwargs)
-        if isinstance(prepared, Err):
-            return prepared
-        if options.connection is not None:
-            return await self._send_in_transaction_async(prepared.ok_value, options.connection)
-        return await self.enqueue_async(prepared.ok_value)
+        row = self._prepare(plan, args, kwargs)
+        if isinstance(row, Err):
+            return row
+        connection = plan.unwrap().options.connection
+        if connection is not None:
+            return await self._send_in_transaction_async(row.ok_value, connection)
+        return await self.enqueue_async(row.ok_value)
 
-    def enqueue(self, prepared: Prepared) -> TaskSendResult[TaskHandle[Any]]:
+    def enqueue(self, row: NewTask) -> TaskSendResult[TaskHandle[Any]]:
         """Store a prepared task, again after a passing failure if the app wants that."""
         pauses = _RESEND_AFTER_S if self._app.config.resend_on_transient_err else ()
         for pause_s in (*pauses, None):
-            result = self._enqueue_once(prepared)
+            result = self._enqueue_once(row)
             if pause_s is None or not _is_transient(result):
                 return result
             time.sleep(pause_s)
         raise AssertionError("unreachable: the last pause is None")
 
-    def _enqueue_once(self, prepared: Prepared) -> TaskSendResult[TaskHandle[Any]]:
+    def _enqueue_once(self, row: NewTask) -> TaskSendResult[TaskHandle[Any]]:
         try:
             enqueuer = self._app.get_broker().enqueuer
         except HorsiesError as error:
-            return _enqueue_failed(prepared, error)
-        return self._answer(prepared, enqueuer.enqueue([prepared.row])[0])
+            return _enqueue_failed(row, error)
+        return self._answer(row, enqueuer.enqueue([row])[0])
 
-    async def enqueue_async(self, prepared: Prepared) -> TaskSendResult[TaskHandle[Any]]:
+    async def enqueue_async(self, row: NewTask) -> TaskSendResult[TaskHandle[Any]]:
         pauses = _RESEND_AFTER_S if self._app.config.resend_on_transient_err else ()
         for pause_s in (*pauses, None):
             try:
                 enqueuer = self._app.get_broker().enqueuer
             except HorsiesError as error:
-                return _enqueue_failed(prepared, error)
-            result = self._answer(prepared, await enqueuer.enqueue_async(prepared.row))
+                return _enqueue_failed(row, error)
+            result = self._answer(row, await enqueuer.enqueue_async(row))
             if pause_s is None or not _is_transient(result):
                 return result
             await asyncio.sleep(pause_s)
         raise AssertionError("unreachable: the last pause is None")
 
     def send_many(
-        self, definition: TaskDefinition, options: SendOptions, calls: Iterable[Arguments]
+        self, plan: PlanResult, calls: Iterable[Arguments]
     ) -> TaskSendResult[list[TaskHandle[Any]]]:
         """Store many tasks in one transaction: all of them or, with the first problem, none."""
-        prepared = self._prepare_many(definition, options, calls)
-        if isinstance(prepared, Err) or not prepared.ok_value:
-            return prepared.map(lambda _: [])
+        if (refusal := self._refusal(plan)) is not None:
+            return refusal
+        made = plan.unwrap()
         try:
-            receipts = self._store_many([one.row for one in prepared.ok_value], options)
+            rows, receipts = self._store_many(made, self._rows(made, calls))
+        except _RefusedError as refused:
+            return Err(refused.error)
         except transaction.WrongConnectionError as error:
             return _refused(str(error))
         except Exception as error:  # noqa: BLE001 - the user's own driver raises what it likes
             return _many_failed(error)
-        return self._many_answers(prepared.ok_value, receipts)
+        return self._many_answers(rows, receipts)
 
     async def send_many_async(
-        self, definition: TaskDefinition, options: SendOptions, calls: Iterable[Arguments]
+        self, plan: PlanResult, calls: Iterable[Arguments]
     ) -> TaskSendResult[list[TaskHandle[Any]]]:
-        if options.connection is None:
-            return await asyncio.to_thread(self.send_many, definition, options, list(calls))
-        prepared = self._prepare_many(definition, options, calls)
-        if isinstance(prepared, Err) or not prepared.ok_value:
-            return prepared.map(lambda _: [])
-        rows = [one.row for one in prepared.ok_value]
+        if isinstance(plan, Err) or plan.ok_value.options.connection is None:
+            return await asyncio.to_thread(self.send_many, plan, list(calls))
+        if (refusal := self._refusal(plan)) is not None:
+            return refusal
+        connection = plan.ok_value.options.connection
         try:
+            rows = list(self._rows(plan.ok_value, calls))
             session = self._app.get_broker().session
             await session.ensure_schema_async()
-            receipts = await transaction.enqueue_async(options.connection, session.schema, rows)
+            receipts = await transaction.enqueue_async(connection, session.schema, rows)
+        except _RefusedError as refused:
+            return Err(refused.error)
         except transaction.WrongConnectionError as error:
             return _refused(str(error))
         except Exception as error:  # noqa: BLE001 - the user's own driver raises what it likes
             return _many_failed(error)
-        return self._many_answers(prepared.ok_value, receipts)
+        return self._many_answers(rows, receipts)
 
-    def _prepare_many(
-        self, definition: TaskDefinition, options: SendOptions, calls: Iterable[Any]
-    ) -> Result[list[Prepared], TaskSendError]:
-        prepared: list[Prepared] = []
+    def _rows(self, plan: Plan, calls: Iterable[Any]) -> Iterator[NewTask]:
+        """Rows as they are needed: the server stores the first while the next are encoded."""
+        sent_at = utc_now()
+        ids: Iterator[str] = iter(())
         for position, call in enumerate(calls):
-            if not isinstance(call, (tuple, list, Mapping)):
+            if position % _IDS_AT_ONCE == 0:
+                ids = iter(new_ids(_IDS_AT_ONCE))
+            if isinstance(call, Mapping):
+                one = self._encode(plan, (), dict(call))
+            elif isinstance(call, (tuple, list)):
+                one = self._encode(plan, tuple(call), {})
+            else:
                 kind = type(call).__name__
-                return _refused(
-                    f"call {position}: give a tuple or mapping of arguments, not {kind}"
-                )
-            args, kwargs = ((), dict(call)) if isinstance(call, Mapping) else (tuple(call), {})
-            one = self.prepare(definition, options, args, kwargs)
+                one = _refused(f"give a tuple or mapping of arguments, not {kind}")
             if isinstance(one, Err):
                 error = one.err_value
-                return Err(replace(error, message=f"call {position}: {error.message}"))
-            prepared.append(one.ok_value)
-        return Ok(prepared)
+                raise _RefusedError(replace(error, message=f"call {position}: {error.message}"))
+            yield plan.row(next(ids), one.ok_value, sent_at)
 
     def _many_answers(
-        self, prepared: list[Prepared], receipts: list[Receipt]
+        self, rows: list[NewTask], receipts: list[Receipt]
     ) -> TaskSendResult[list[TaskHandle[Any]]]:
         handles: list[TaskHandle[Any]] = []
-        for one, receipt in zip(prepared, receipts, strict=True):
-            answer = self._answer(one, receipt)
+        for row, receipt in zip(rows, receipts, strict=True):
+            answer = self._answer(row, receipt)
             if isinstance(answer, Err):
                 return answer
             handles.append(answer.ok_value)
         return Ok(handles)
 
-    def _store_many(self, rows: list[NewTask], options: SendOptions) -> list[Receipt]:
+    def _store_many(
+        self, plan: Plan, rows: Iterator[NewTask]
+    ) -> tuple[list[NewTask], list[Receipt]]:
         broker = self._app.get_broker()
-        if options.connection is not None:
-            broker.session.ensure_schema()
-            return transaction.enqueue(options.connection, broker.session.schema, rows)
-        is_plain = not (
-            options.unique_key or options.tags or options.run_at or options.delay is not None
-        )
-        if is_plain:
-            broker.enqueuer.copy(rows)
-            return [Receipt(row.id, "created") for row in rows]
-        return broker.enqueuer.enqueue_all(rows)
+        if plan.options.connection is None and plan.is_plain:
+            copied = broker.enqueuer.copy(rows)
+            return copied, [Receipt(row.id, "created") for row in copied]
+        made = list(rows)
+        if plan.options.connection is None:
+            return made, broker.enqueuer.enqueue_all(made)
+        broker.session.ensure_schema()
+        return made, transaction.enqueue(plan.options.connection, broker.session.schema, made)
 
     def _send_in_transaction(
-        self, prepared: Prepared, connection: Any
+        self, row: NewTask, connection: Any
     ) -> TaskSendResult[TaskHandle[Any]]:
         try:
             session = self._app.get_broker().session
             session.ensure_schema()
-            receipt = transaction.enqueue(connection, session.schema, [prepared.row])[0]
+            receipt = transaction.enqueue(connection, session.schema, [row])[0]
         except transaction.WrongConnectionError as error:
             return _refused(str(error))
         except Exception as error:  # noqa: BLE001 - the user's own driver raises what it likes
-            return _enqueue_failed(prepared, error)
-        return self._answer(prepared, receipt)
+            return _enqueue_failed(row, error)
+        return self._answer(row, receipt)
 
     async def _send_in_transaction_async(
-        self, prepared: Prepared, connection: Any
+        self, row: NewTask, connection: Any
     ) -> TaskSendResult[TaskHandle[Any]]:
         try:
             session = self._app.get_broker().session
             await session.ensure_schema_async()
-            receipts = await transaction.enqueue_async(connection, session.schema, [prepared.row])
+            receipts = await transaction.enqueue_async(connection, session.schema, [row])
         except transaction.WrongConnectionError as error:
             return _refused(str(error))
         except Exception as error:  # noqa: BLE001 - the user's own driver raises what it likes
-            return _enqueue_failed(prepared, error)
-        return self._answer(prepared, receipts[0])
+            return _enqueue_failed(row, error)
+        return self._answer(row, receipts[0])
 
-    def prepare(
-        self, definition: TaskDefinition, options: SendOptions, args: tuple[Any, ...], kwargs: Any
-    ) -> Result[Prepared, TaskSendError]:
-        """Check and encode; nothing is written."""
-        if self._app.are_sends_suppressed():
-            message = "sends are suppressed here: during imports, or by HORSIES_SUPPRESS_SENDS=1"
-            return Err(TaskSendError(TaskSendErrorCode.SEND_SUPPRESSED, message, retryable=False))
+    def plan(self, definition: TaskDefinition, options: SendOptions) -> PlanResult:
+        """What all sends of this task with these options share."""
         try:
-            queue_name, priority = self._place(definition, options)
-            delay_s = check_options(options)
+            return Ok(Plan(definition, options))
         except HorsiesError as error:
             return _refused(describe(error), error)
         except ValueError as error:
             return _refused(str(error))
-        encoded = definition.encode_arguments(args, kwargs)
+
+    def _prepare(
+        self, plan: PlanResult, args: tuple[Any, ...], kwargs: Any
+    ) -> Result[NewTask, TaskSendError]:
+        """Check and encode; nothing is written."""
+        if (refusal := self._refusal(plan)) is not None:
+            return refusal
+        made = plan.unwrap()
+        encoded = self._encode(made, args, kwargs)
+        if isinstance(encoded, Err):
+            return encoded
+        return Ok(made.row(new_id(), encoded.ok_value, utc_now()))
+
+    def _refusal(self, plan: PlanResult) -> Err[TaskSendError] | None:
+        if self._app.are_sends_suppressed():
+            message = "sends are suppressed here: during imports, or by HORSIES_SUPPRESS_SENDS=1"
+            return Err(TaskSendError(TaskSendErrorCode.SEND_SUPPRESSED, message, retryable=False))
+        return plan if isinstance(plan, Err) else None
+
+    def _encode(
+        self, plan: Plan, args: tuple[Any, ...], kwargs: Any
+    ) -> Result[EncodedArguments, TaskSendError]:
+        encoded = plan.definition.encode_arguments(args, kwargs)
         if isinstance(encoded, Err):
             return _refused(str(encoded.err_value), encoded.err_value)
         arguments = encoded.ok_value
         size = len(arguments.args_json or "") + len(arguments.kwargs_json or "")
-        if (refusal := self._check_size(definition.name, size)) is not None:
-            return refusal
-        sent_at = utc_now()
-        task_options = stored_options(definition, options)
-        sha = enqueue_fingerprint(
-            task_name=definition.name,
-            queue_name=queue_name,
-            priority=priority,
-            args_json=arguments.args_json,
-            kwargs_json=arguments.kwargs_json,
-            sent_at=sent_at,
-            good_until=options.good_until,
-            enqueue_delay_seconds=delay_s,
-            task_options=task_options,
-        )
-        payload = TaskSendPayload(
-            definition.name, queue_name, priority, arguments.args_json, arguments.kwargs_json,
-            sent_at, options.good_until, delay_s, task_options, sha, options.run_at,
-        )  # fmt: skip
-        return Ok(make_prepared(new_id(), payload))
-
-    def _place(self, definition: TaskDefinition, options: SendOptions) -> tuple[str, int]:
-        queue_name, priority = definition.queue_name, definition.priority
-        if options.queue_name is not None:
-            queue = resolve_queue(self._app.config, options.queue_name)
-            queue_name, priority = queue.name, queue.priority
-        return queue_name, priority if options.priority is None else options.priority
+        return self._check_size(plan.definition.name, size) or Ok(arguments)
 
     def _check_size(self, task_name: str, size: int) -> Err[TaskSendError] | None:
         config = self._app.config
@@ -278,9 +272,9 @@ class Sender:
             _logger.warning("arguments of task %s exceed payload_warn_bytes=%d", task_name, warn_at)
         return None
 
-    def _answer(self, prepared: Prepared, answer: Answer) -> TaskSendResult[TaskHandle[Any]]:
+    def _answer(self, row: NewTask, answer: Answer) -> TaskSendResult[TaskHandle[Any]]:
         if not isinstance(answer, Receipt):
-            return _enqueue_failed(prepared, answer)
+            return _enqueue_failed(row, answer)
         if answer.outcome in ("mismatch", "key_mismatch"):
             what = "id" if answer.outcome == "mismatch" else "unique key"
             return Err(
@@ -289,26 +283,13 @@ class Sender:
                     f"task {answer.task_id} already holds this {what} with another payload",
                     retryable=False,
                     task_id=answer.task_id,
-                    payload=prepared.payload,
+                    payload=payload_of(row),
                 )
             )
         if answer.outcome == "freed":
-            return _enqueue_failed(prepared, TimeoutError("the unique key kept changing hands"))
+            return _enqueue_failed(row, TimeoutError("the unique key kept changing hands"))
         created = answer.outcome == "created"
         return Ok(TaskHandle(answer.task_id, self._app, broker_mode=True, created=created))
-
-
-def make_prepared(task_id: str, payload: TaskSendPayload) -> Prepared:
-    """The row a payload stands for."""
-    stored = parse_task_options(payload.task_options)
-    row = NewTask(
-        task_id, payload.task_name, payload.queue_name, payload.priority, payload.args_json,
-        payload.kwargs_json, payload.sent_at, payload.run_at, payload.enqueue_delay_seconds,
-        payload.good_until, stored.max_retries, payload.task_options, payload.enqueue_sha,
-        stored.unique_key, stored.unique_scope == "stored",
-        to_json(stored.tags).decode() if stored.tags else None,
-    )  # fmt: skip
-    return Prepared(task_id, payload, row)
 
 
 def _is_transient(result: TaskSendResult[Any]) -> bool:
@@ -325,14 +306,14 @@ def _refused(message: str, error: BaseException | None = None) -> Err[TaskSendEr
     return Err(TaskSendError(code, message, retryable=False, exception=error))
 
 
-def _enqueue_failed(prepared: Prepared, error: BaseException) -> Err[TaskSendError]:
+def _enqueue_failed(row: NewTask, error: BaseException) -> Err[TaskSendError]:
     return Err(
         TaskSendError(
             TaskSendErrorCode.ENQUEUE_FAILED,
             describe(error),
             is_connection_failure(error),
-            prepared.task_id,
-            prepared.payload,
+            row.id,
+            payload_of(row),
             error,
         )
     )

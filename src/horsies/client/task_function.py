@@ -9,14 +9,14 @@ from typing import Any, Generic, Literal, ParamSpec, TypeVar
 
 from horsies.client.handle import TaskHandle
 from horsies.client.options import SendOptions
-from horsies.client.send import Arguments, Sender, make_prepared
+from horsies.client.plan import is_unchanged, row_of
+from horsies.client.send import Arguments, PlanResult, Sender
 from horsies.client.types import (
     TaskSendError,
     TaskSendErrorCode,
     TaskSendPayload,
     TaskSendResult,
 )
-from horsies.codec.fingerprint import enqueue_fingerprint
 from horsies.result import Err, TaskError, TaskResult
 from horsies.tasks.definition import TaskDefinition
 
@@ -73,39 +73,41 @@ class TaskSendOptions(Generic[P, T]):
         self._definition = definition
         self._sender = sender
         self._options = options
+        self._plan = sender.plan(definition, options)
 
     def send(self, *args: P.args, **kwargs: P.kwargs) -> TaskSendResult[TaskHandle[T]]:
         """Store the task; a worker runs it as soon as one is free."""
-        return self._sender.send(self._definition, self._options, args, kwargs)
+        return self._sender.send(self._plan, args, kwargs)
 
     async def send_async(self, *args: P.args, **kwargs: P.kwargs) -> TaskSendResult[TaskHandle[T]]:
         """The awaitable twin of `send`; concurrent calls share statements."""
-        return await self._sender.send_async(self._definition, self._options, args, kwargs)
+        return await self._sender.send_async(self._plan, args, kwargs)
 
     def schedule(
         self, delay: int, *args: P.args, **kwargs: P.kwargs
     ) -> TaskSendResult[TaskHandle[T]]:
         """Store the task to run `delay` seconds from now, by the database's clock."""
-        options = replace(self._options, delay=delay)
-        return self._sender.send(self._definition, options, args, kwargs)
+        return self._sender.send(self._delayed(delay), args, kwargs)
 
     async def schedule_async(
         self, delay: int, *args: P.args, **kwargs: P.kwargs
     ) -> TaskSendResult[TaskHandle[T]]:
-        options = replace(self._options, delay=delay)
-        return await self._sender.send_async(self._definition, options, args, kwargs)
+        return await self._sender.send_async(self._delayed(delay), args, kwargs)
+
+    def _delayed(self, delay: int) -> PlanResult:
+        return self._sender.plan(self._definition, replace(self._options, delay=delay))
 
     def send_many(self, calls: Iterable[Arguments]) -> TaskSendResult[list[TaskHandle[T]]]:
         """Store many tasks at once, all or none; each call is a tuple or a mapping of arguments.
 
         >>> app.tasks["thumbnail"].send_many([(1,), (2,), {"image_id": 3}])  # doctest: +SKIP
         """
-        return self._sender.send_many(self._definition, self._options, calls)
+        return self._sender.send_many(self._plan, calls)
 
     async def send_many_async(
         self, calls: Iterable[Arguments]
     ) -> TaskSendResult[list[TaskHandle[T]]]:
-        return await self._sender.send_many_async(self._definition, self._options, calls)
+        return await self._sender.send_many_async(self._plan, calls)
 
 
 class RegisteredTask(TaskFunction[P, T]):
@@ -186,26 +188,26 @@ class RegisteredTask(TaskFunction[P, T]):
         replay = self._replay(error, is_delayed=False)
         if isinstance(replay, Err):
             return replay
-        return self._sender.enqueue(make_prepared(*replay))
+        return self._sender.enqueue(row_of(*replay))
 
     async def retry_send_async(self, error: TaskSendError) -> TaskSendResult[TaskHandle[T]]:
         replay = self._replay(error, is_delayed=False)
         if isinstance(replay, Err):
             return replay
-        return await self._sender.enqueue_async(make_prepared(*replay))
+        return await self._sender.enqueue_async(row_of(*replay))
 
     def retry_schedule(self, error: TaskSendError) -> TaskSendResult[TaskHandle[T]]:
         """Send again what a failed `schedule` would have stored."""
         replay = self._replay(error, is_delayed=True)
         if isinstance(replay, Err):
             return replay
-        return self._sender.enqueue(make_prepared(*replay))
+        return self._sender.enqueue(row_of(*replay))
 
     async def retry_schedule_async(self, error: TaskSendError) -> TaskSendResult[TaskHandle[T]]:
         replay = self._replay(error, is_delayed=True)
         if isinstance(replay, Err):
             return replay
-        return await self._sender.enqueue_async(make_prepared(*replay))
+        return await self._sender.enqueue_async(row_of(*replay))
 
     def _replay(
         self, error: TaskSendError, *, is_delayed: bool
@@ -223,7 +225,7 @@ class RegisteredTask(TaskFunction[P, T]):
         elif (payload.enqueue_delay_seconds is not None) is not is_delayed:
             right = "retry_schedule" if payload.enqueue_delay_seconds is not None else "retry_send"
             message = f"use {right} for this payload"
-        elif _sha(payload) != payload.enqueue_sha:
+        elif not is_unchanged(payload):
             code, message = (
                 TaskSendErrorCode.PAYLOAD_MISMATCH,
                 "the payload was changed after the send",
@@ -249,17 +251,3 @@ class AsyncRegisteredTask(RegisteredTask[P, T]):
         self, *args: P.args, **kwargs: P.kwargs
     ) -> TaskResult[T, TaskError]:
         return await self.definition.call_async(*args, **kwargs)
-
-
-def _sha(payload: TaskSendPayload) -> str:
-    return enqueue_fingerprint(
-        task_name=payload.task_name,
-        queue_name=payload.queue_name,
-        priority=payload.priority,
-        args_json=payload.args_json,
-        kwargs_json=payload.kwargs_json,
-        sent_at=payload.sent_at,
-        good_until=payload.good_until,
-        enqueue_delay_seconds=payload.enqueue_delay_seconds,
-        task_options=payload.task_options,
-    )
