@@ -123,7 +123,5 @@ def _record(connection: Connection[Any], version: int, name: str) -> None:
 
 
 def _scalar(connection: Connection[Any], statement: str, parameters: dict[str, object]) -> object:
-    row: psycopg.rows.TupleRow | None = connection.execute(
-        statement.encode(), parameters
-    ).fetchone()
+    row: Any = connection.execute(statement.encode(), parameters).fetchone()
     return row[0] if row else None

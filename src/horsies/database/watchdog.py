@@ -7,7 +7,7 @@ and awaiting code alike; a cancel request would go to the same mute server.
 import os
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any
 
@@ -38,7 +38,7 @@ class Watchdog:
         self._thread: threading.Thread | None = None
 
     @contextmanager
-    def limit(self, connection: Connection[Any], seconds: float) -> Iterator[None]:
+    def limit(self, connection: Connection[Any], seconds: float) -> Generator[None, None, None]:
         """Hang up if the block takes longer."""
         key = id(connection)
         self._watched[key] = (monotonic() + seconds, connection)

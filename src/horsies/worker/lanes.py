@@ -65,7 +65,7 @@ class Lane:
 
 def lane_names(kinds: Mapping[str, Kind]) -> tuple[list[Kind], dict[str, int]]:
     """The kinds in lane order, and the lane of each name that is not of lane 1."""
-    present = [kind for kind in _ORDER if kind in set(kinds.values())]
+    present: list[Kind] = [kind for kind in _ORDER if kind in set(kinds.values())]
     if len(present) <= 1:
         return present or ["async"], {}
     if "process" not in present:

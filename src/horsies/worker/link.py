@@ -5,7 +5,7 @@ With the back-off of the resilience settings.
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
@@ -84,7 +84,7 @@ class Link:
         await asyncio.sleep(wait_s)
 
     @asynccontextmanager
-    async def _lent(self) -> AsyncIterator[AsyncConnection[Any]]:
+    async def _lent(self) -> AsyncGenerator[AsyncConnection[Any], None]:
         """The connection, for one user at a time and within the limit of a statement."""
         async with self._lock:
             connection = await self._open()
