@@ -47,6 +47,7 @@ def test_slow_database_only_slows(database_url: str) -> None:
 
         play.wait_until_all_ended(within=60)
         play.assert_invariants()
+        assert play.count("COMPLETED") == 20
 
 
 def test_mute_database_gives_the_sender_a_retryable_error_in_bounded_time(

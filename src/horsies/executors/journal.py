@@ -1,9 +1,7 @@
 """Which calls of a worker have begun, in shared memory that outlives a kill -9 of the worker.
 
-The worker places a call in a slot before it hands it to an executor; whoever runs it marks the slot
-just before user code; the worker frees the slot once the outcome is recorded. After the worker's
-death a peer on the same host reads here which of its RUNNING tasks never began: those go back
-without counting an attempt. The memory is gone after a reboot: then nothing is known.
+The worker places a call in a slot; whoever runs it marks the slot just before user code; recorded,
+the slot is free. A peer on the same host reads here which runs never began (decision 0006).
 """
 
 import mmap
