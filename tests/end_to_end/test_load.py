@@ -40,6 +40,7 @@ def most_at_once(db: Database, *queues: str) -> int:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(240)
 @pytest.mark.seed("S13", "S71", "S73")
 def test_two_workers_run_five_thousand_tasks_once_each_under_their_caps(
     start_worker: Start, load: Load, db: Database
@@ -57,7 +58,7 @@ def test_two_workers_run_five_thousand_tasks_once_each_under_their_caps(
     good(app.record_low.send_many((number,) for number in range(2_500, 5_000)))
 
     workers = [start_worker("--processes", "4", **settings) for _ in range(2)]
-    eventually(lambda: all_completed(db, 5_000), within=100)
+    eventually(lambda: all_completed(db, 5_000), within=200)
 
     runs = db.execute("select number, count(*) as n from ledger group by number")
     assert {row["n"] for row in runs} == {1}
