@@ -155,8 +155,11 @@ class Completer:
         if not self._has_caps and all(c.way == "complete" and not c.log for c in batch):
             refusals = await self._link.run(complete_tasks(self._owner_id, batch))
             return _recorded(batch, refusals)
-        parts = [(way, [_without_nul(c) for c in batch if c.way == way]) for way in _STATEMENTS]
-        parts = [(way, part) for way, part in parts if part]
+        parts: list[tuple[Ending, list[Completion]]] = [
+            (way, part)
+            for way in _STATEMENTS
+            if (part := [_without_nul(c) for c in batch if c.way == way])
+        ]
         statements = [_STATEMENTS[way](self._owner_id, part) for way, part in parts]
         if logged := [_without_nul(c) for c in batch if c.log]:
             statements.append(store_logs(logged))

@@ -36,7 +36,7 @@ def judge(
             return _lost(task, error, text, (log, truncated), random)
         case Stopped() | NotBegun():
             return _judge_stopped(task, outcome, stop, random)
-        case never:
+        case never:  # pyright: ignore[reportUnnecessaryComparison]  # proof that none is left
             assert_never(never)
 
 
