@@ -14,7 +14,7 @@ from horsies.broker.lost import judge_lost
 from horsies.clock import jittered, monotonic
 from horsies.config import RecoveryConfig
 from horsies.database import recovery
-from horsies.database.rows import Scalar
+from horsies.database.rows import Scalar, StaleRun
 from horsies.database.statement import Statement, is_connection_failure, is_passing
 from horsies.database.workers import release_sweep_lock, try_sweep_lock
 from horsies.maintenance.processes import is_executing
@@ -91,7 +91,6 @@ class Reaper:
             await self._step("requeue stale claims", self._requeue_claims, swept)
         if self._config.auto_fail_stale_running:
             await self._step("give up lost runs", self._give_up_runs, swept)
-            await self._step("give up orphans", self._give_up_orphans, swept)
         await self._step("expire overdue tasks", self._expire, swept)
         await self._step("prune heartbeats", self._prune_heartbeats, swept)
         if monotonic() >= self._retention_at:
@@ -120,27 +119,27 @@ class Reaper:
         swept.requeued += await self._repeat(recovery.requeue_stale_claims(stale_after, []))
 
     async def _give_up_runs(self, swept: Swept) -> None:
-        stale_after = timedelta(milliseconds=self._config.running_stale_threshold_ms)
-        while runs := await self._connection.run(recovery.stale_runs(stale_after)):
-            lost = [judge_lost(run, stale_after) for run in runs]
-            receipts = await self._connection.run(recovery.fail_lost_tasks(stale_after, lost))
-            swept.lost += len(receipts)
-            if not receipts:  # locked or revived meanwhile: the next pass sees
+        """Runs silent for the whole threshold; sooner those whose process is gone from here."""
+        threshold = timedelta(milliseconds=self._config.running_stale_threshold_ms)
+        two_beats = timedelta(milliseconds=2 * self._config.runner_heartbeat_interval_ms)
+        while runs := await self._connection.run(recovery.stale_runs(min(threshold, two_beats))):
+            silent = [judge_lost(run, threshold) for run in runs if _is_silent(run, threshold)]
+            orphans = [
+                judge_lost(run, two_beats, "worker process no longer running")
+                for run in runs
+                if not _is_silent(run, threshold)
+                and run.worker_hostname == self._hostname
+                and not is_executing(run)
+            ]
+            given_up = await self._fail(threshold, silent) + await self._fail(two_beats, orphans)
+            swept.lost += given_up
+            if given_up < recovery.BATCH:  # the rest was locked or revived, or is not due yet
                 return
 
-    async def _give_up_orphans(self, swept: Swept) -> None:
-        """Runs of this host whose process is gone need only two missed heartbeats."""
-        stale_after = timedelta(milliseconds=2 * self._config.runner_heartbeat_interval_ms)
-        runs = await self._connection.run(recovery.stale_runs(stale_after))
-        reason = "worker process no longer running"
-        lost = [
-            judge_lost(run, stale_after, reason)
-            for run in runs
-            if run.worker_hostname == self._hostname and not is_executing(run)
-        ]
-        if lost:
-            statement = recovery.fail_lost_tasks(stale_after, lost)
-            swept.lost += len(await self._connection.run(statement))
+    async def _fail(self, stale_after: timedelta, lost: list[recovery.LostRun]) -> int:
+        if not lost:
+            return 0
+        return len(await self._connection.run(recovery.fail_lost_tasks(stale_after, lost)))
 
     async def _expire(self, swept: Swept) -> None:
         swept.expired += await self._repeat(recovery.expire_tasks())
@@ -175,3 +174,9 @@ class Reaper:
             total += changed
             if changed < recovery.BATCH:
                 return total
+
+
+def _is_silent(run: StaleRun, threshold: timedelta) -> bool:
+    """Without a sign of life for that long, as far as the row tells; the write looks again."""
+    signs = [at for at in (run.started_at, run.last_heartbeat) if at is not None]
+    return not signs or max(signs) < run.now_at - threshold

@@ -72,10 +72,12 @@ class Claimer:
         # Per lane: whether the last pass that asked for it left something behind.
         self._may_have_more = [True] * len(lanes)
         self._full_look_at = 0.0
+        self._look_cost_s = 0.0
         self._owes_full_look = False
         self._has_lost_answer = False
         self._due_at: float | None = None
         self._due_checked_at = 0.0
+        self._due_told_count = -1
         self._has_caps = config.cluster_wide_cap is not None or any(
             queue.cap is not None for queue in queues
         )
@@ -185,10 +187,9 @@ class Claimer:
         now = monotonic()
         self._move_marks(request, rows)
         if request.is_full_look:
-            # However slow it was, each fallback poll is a full look: the contract's last resort.
-            poll_s = self._config.resilience.notify_poll_interval_ms / 1000
-            pause_s = min(_FULL_LOOK_SHARE * (now - started_at), _POLL_LOW * poll_s)
-            self._full_look_at = now + pause_s
+            # The cheaper of the last two counts: one slow look (a cold cache) is no measure.
+            before_s, self._look_cost_s = self._look_cost_s, now - started_at
+            self._full_look_at = now + _FULL_LOOK_SHARE * min(before_s, self._look_cost_s)
             self._owes_full_look = False
         if request.batch_limit and len(rows) >= request.batch_limit:
             return
@@ -244,19 +245,23 @@ class Claimer:
             times.append(self._due_at)
         if self._owes_full_look:
             times.append(self._full_look_at)
-        until = min(times)
         try:
-            async with asyncio.timeout(max(0.0, until - monotonic())):
+            async with asyncio.timeout(max(0.0, min(times) - monotonic())):
                 await self._wake.wait()
         except TimeoutError:
-            self.look()
+            self._may_have_more = [True] * len(self._lanes)
+            if monotonic() >= poll_at:
+                self._full_look_at = 0.0  # the contract's last resort leaves nothing out
 
     async def _check_due(self) -> None:
+        """When the next waiting row becomes due; asked again only after something was told."""
         now = monotonic()
+        if self._due_at is None and self._due_told_count == self._told_count:
+            return
         if now - self._due_checked_at < _DUE_CHECK_S:
             self._due_at = min(self._due_at or now + _DUE_CHECK_S, now + _DUE_CHECK_S)
             return
-        self._due_checked_at = now
+        self._due_checked_at, self._due_told_count = now, self._told_count
         statement = next_due([queue.name for queue in self._queues])
         rows = await self._link.persistently("looking ahead", lambda: self._link.run(statement))
         seconds = rows[0].value

@@ -39,5 +39,6 @@ begin
         select i.id, 'claim_lost' from unnest(task_ids, attempts) i(id, attempt)
         where not exists (
             select from horsies_task_attempts a
-            where a.task_id = i.id and a.attempt = i.attempt and a.finished_at = now_at and a.worker_id = owner_id);
+            where a.task_id = i.id and a.attempt = i.attempt and a.outcome = 'COMPLETED'
+              and a.finished_at = now_at and a.worker_id = owner_id);
 end $$;

@@ -50,7 +50,8 @@ begin
         with returned as (
             update horsies_tasks t set status = 'PENDING', claimed = false, claimed_at = null, claimed_by_worker_id = null,
                 claim_expires_at = null, started_at = null, worker_pid = null, worker_hostname = null,
-                worker_process_name = null, finalizing_at = null, finalizing_by_worker_id = null, updated_at = now_at
+                worker_process_name = null, finalizing_at = null, finalizing_by_worker_id = null,
+                cancel_requested_at = null, updated_at = now_at
             from unnest(task_ids, claims, attempts) i(id, claim, attempt)
             where t.id = i.id and t.status || '' = 'RUNNING' and t.claimed_by_worker_id = owner_id
               and t.claimed_at = i.claim and t.retry_count + 1 = i.attempt

@@ -12,7 +12,7 @@ declare
 begin
     update horsies_tasks t set status = 'PENDING', claimed = false, claimed_at = null, claimed_by_worker_id = null,
         claim_expires_at = null, started_at = null, worker_pid = null, worker_hostname = null,
-        worker_process_name = null, updated_at = now_at
+        worker_process_name = null, cancel_requested_at = null, updated_at = now_at
     where t.id = any (array(
         select c.id from horsies_tasks c
         where c.status in ('CLAIMED', 'RUNNING') and c.claimed_by_worker_id = owner_id and not c.id = any (held_ids)
