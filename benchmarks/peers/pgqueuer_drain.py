@@ -23,7 +23,7 @@ async def main(url: str, count: int, kind: str) -> None:
     for start in range(0, count, 1000):
         size = min(1000, count - start)
         await queries.enqueue(["noop"] * size, [b"1"] * size, [0] * size)
-    manager = QueueManager(AsyncpgDriver(connection))
+    manager = QueueManager(queries)
     done = 0
     first = 0.0
     last = 0.0
@@ -45,9 +45,10 @@ async def main(url: str, count: int, kind: str) -> None:
 
     else:
 
+        # Its way to run blocking code: plain functions are no longer taken.
         @manager.entrypoint("noop")
-        def noop_sync(job: Job) -> None:
-            note()
+        async def noop_in_thread(job: Job) -> None:
+            await asyncio.to_thread(note)
 
     await manager.run(batch_size=500)
     print(count / (last - first))

@@ -78,7 +78,7 @@ class Engine(RuleBasedStateMachine):
             lane_claims=[claims], child_pids=[], batch_limit=0, is_full_look=True,
             counts_claims=True, marks={},
         )  # fmt: skip
-        rows = self._run(tasks.claim_tasks(request))
+        rows = [row for row in self._run(tasks.claim_tasks(request)) if row.id]
         assert len(rows) <= starts + claims
         for row in rows:
             (self.running if row.worker_pid is not None else self.held)[worker].append(row)

@@ -144,7 +144,8 @@ class Database:
             "counts_claims": True,
             "marks": {},
         }
-        return self.run(tasks.claim_tasks(tasks.ClaimRequest(**{**request, **fields})))
+        rows = self.run(tasks.claim_tasks(tasks.ClaimRequest(**{**request, **fields})))
+        return [row for row in rows if row.id]
 
     def claimed(self, **columns: Any) -> ClaimedTask:
         """A new task that waits CLAIMED in worker-a's buffer."""

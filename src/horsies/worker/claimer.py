@@ -115,8 +115,10 @@ class Claimer:
         started_at, told_count = monotonic(), self._told_count
         # Until the answer is here, what it claimed is known to the database alone.
         self._has_lost_answer = True
-        rows = await self._link.run(claim_tasks(request))
+        answer = await self._link.run(claim_tasks(request))
         self._has_lost_answer = False
+        rows = [row for row in answer if row.id]
+        self._move_marks(request, answer)
         self._learn(request, rows, started_at)
         if self._told_count != told_count:
             # What was committed while the statement ran may be missing from its answer.
@@ -149,10 +151,11 @@ class Claimer:
         may_prefetch = prefetch is None and not self._has_caps
         starts: list[int] = []
         # Each lane its share: short tasks of one kind, taken far ahead, must not starve another.
-        share = _MAX_ROWS // len(self._lanes)
+        wanted = [more or self._has_caps for more in self._may_have_more]
+        share = _MAX_ROWS // max(1, sum(wanted))
         child_pids: list[int] = []
-        for lane in self._lanes:
-            room = min(lane.room(may_prefetch=may_prefetch), share)
+        for lane, is_wanted in zip(self._lanes, wanted, strict=True):
+            room = min(lane.room(may_prefetch=may_prefetch), share) if is_wanted else 0
             if lane.kind == "process":
                 child_pids = lane.pids(room, self._identity.pid)
                 room = len(child_pids)
@@ -185,7 +188,6 @@ class Claimer:
 
     def _learn(self, request: ClaimRequest, rows: Sequence[ClaimedTask], started_at: float) -> None:
         now = monotonic()
-        self._move_marks(request, rows)
         if request.is_full_look:
             # The cheaper of the last two counts: one slow look (a cold cache) is no measure.
             before_s, self._look_cost_s = self._look_cost_s, now - started_at
@@ -200,27 +202,22 @@ class Claimer:
             self._owes_full_look = True
 
     def _move_marks(self, request: ClaimRequest, rows: Sequence[ClaimedTask]) -> None:
-        """Forward only; but a full look that filled a lane may have left more just behind it."""
+        """Forward only; but a full look that filled a lane may have left more just behind it.
+
+        A row without id says up to when a lane was searched through and found to have no more.
+        """
         filled = self._filled_lanes(request, rows)
         for row in rows:
             key, mark = (row.queue_name, row.priority, row.lane), Mark(row.enqueued_at, row.id)
-            known = self._marks.get(key)
+            known = self._marks.get(key, mark)
             goes_back = request.is_full_look and filled[row.lane - 1]
-            if (
-                known is None
-                or goes_back
-                or (mark.enqueued_at, mark.id)
-                > (
-                    known.enqueued_at,
-                    known.id,
-                )
-            ):
+            if goes_back or (mark.enqueued_at, mark.id) >= (known.enqueued_at, known.id):
                 self._marks[key] = mark
 
     def _filled_lanes(self, request: ClaimRequest, rows: Sequence[ClaimedTask]) -> list[bool]:
         found = [0] * len(self._lanes)
         for row in rows:
-            found[row.lane - 1] += 1
+            found[row.lane - 1] += bool(row.id)
         asked = map(operator.add, request.lane_starts, request.lane_claims)
         return [got >= wanted for wanted, got in zip(asked, found, strict=True)]
 
