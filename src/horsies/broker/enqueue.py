@@ -17,7 +17,7 @@ from horsies.broker.session import FAILURES, Session
 from horsies.database.rows import NewTask, Receipt
 from horsies.database.sql_files import query
 from horsies.database.statement import is_passing, run_blocking
-from horsies.database.tasks import enqueue_tasks
+from horsies.database.tasks import enqueue_tasks, insert_task
 
 Answer: TypeAlias = Receipt | BaseException
 
@@ -59,6 +59,8 @@ class Enqueuer:
         return self._write(batch[:middle]) + self._write(batch[middle:])
 
     def _insert(self, batch: Sequence[NewTask]) -> list[Answer]:
+        if _is_one_plain_row(batch) and (created := self._session.run(insert_task(batch[0]))):
+            return [*created]
         receipts = self._session.run(enqueue_tasks(batch))
         for _ in range(_MAX_TRIES):
             if not has_freed_key(receipts):
@@ -67,6 +69,10 @@ class Enqueuer:
         return [*receipts]
 
     async def _insert_async(self, batch: Sequence[NewTask]) -> list[Answer]:
+        if _is_one_plain_row(batch) and (
+            created := await self._session.run_async(insert_task(batch[0]))
+        ):
+            return [*created]
         receipts = await self._session.run_async(enqueue_tasks(batch))
         for _ in range(_MAX_TRIES):
             if not has_freed_key(receipts):
@@ -219,3 +225,7 @@ def _is_about_a_row(error: BaseException) -> bool:
         is_about_the_statement = (error.sqlstate or "").startswith("42")
         return not is_about_the_statement and not is_passing(error)
     return isinstance(error, UnicodeError)
+
+
+def _is_one_plain_row(batch: Sequence[NewTask]) -> bool:
+    return len(batch) == 1 and batch[0].unique_key is None and batch[0].tags is None

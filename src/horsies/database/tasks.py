@@ -39,6 +39,11 @@ def enqueue_tasks(tasks: Sequence[NewTask]) -> Statement[Receipt]:
     return Statement(call_sql("enqueue_tasks"), parameters, Receipt)
 
 
+def insert_task(task: NewTask) -> Statement[Receipt]:
+    """T1 for one task without unique key or tags; no receipt when the id is taken."""
+    return Statement(query("tasks", "insert_task"), task._asdict(), Receipt)
+
+
 @dataclass(frozen=True, slots=True)
 class Mark:
     """Where a worker's claims have come to in one queue, priority and lane."""
