@@ -218,7 +218,7 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="a fifth of the work, under 3 minutes")
     parser.add_argument("--database-url", help="a server to use instead of the embedded one")
     arguments = parser.parse_args()
-    console = Console()
+    console = Console(width=150)
     figures: list[Figure] = []
     with private_server(arguments.database_url) as url:
         run = Run(url, 0.2 if arguments.quick else 1.0, console)

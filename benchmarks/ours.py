@@ -126,7 +126,7 @@ def idle(url: str, seconds: float) -> dict[str, float]:
     """What a worker without work costs: statements and processor share per second, memory."""
     load_app(url).app.get_broker().session.ensure_schema()
     with worker(url, "--processes", "1") as process, psycopg.connect(url, autocommit=True) as conn:
-        time.sleep(5)
+        time.sleep(12)  # the server reports what start-up did only after a while
         cpu, before = _cpu_s(process), counters(conn)
         time.sleep(seconds)
         after = counters(conn)

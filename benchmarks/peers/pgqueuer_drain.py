@@ -44,7 +44,6 @@ async def main(url: str, count: int, kind: str) -> None:
             note()
 
     else:
-
         # Its way to run blocking code: plain functions are no longer taken.
         @manager.entrypoint("noop")
         async def noop_in_thread(job: Job) -> None:
