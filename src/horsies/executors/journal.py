@@ -42,6 +42,9 @@ class Journal:
         """User code follows."""
         self._map[slot * _SLOT_BYTES] = _BEGUN
 
+    def has_begun(self, slot: int) -> bool:
+        return slot == _OVERFLOW or self._map[slot * _SLOT_BYTES] == _BEGUN
+
     def release(self, slot: int) -> None:
         """The outcome of the call in this slot is recorded."""
         if slot != _OVERFLOW:

@@ -23,6 +23,7 @@ from horsies.executors.base import (
 )
 from horsies.executors.child import ChildSettings
 from horsies.executors.child_process import ChildProcess, Run, crash
+from horsies.executors.journal import Journal
 from horsies.executors.page import MAX_QUEUED
 from horsies.executors.pool import ChildPool
 
@@ -50,6 +51,7 @@ class ProcessExecutor:
         max_memory_per_child_mb: int = 0,
         capture: CaptureSettings | None = None,
         grace_seconds: float = STOP_GRACE_SECONDS,
+        journal: Journal | None = None,
     ) -> None:
         capture = capture or CaptureSettings()
         settings = ChildSettings(
@@ -58,6 +60,7 @@ class ProcessExecutor:
         self.depth = 1
         self._count = count
         self._grace_seconds = grace_seconds
+        self._journal = journal
         self._loop: asyncio.AbstractEventLoop
         self._pool = ChildPool(count, bootstrap, settings)
         self._pool.on_ready = self._dispatch
@@ -252,7 +255,7 @@ class ProcessExecutor:
 
     def _on_gone(self, child: ChildProcess, status: int | None) -> None:
         left = child.take_all()
-        if left and left[0].has_begun():
+        if left and self._has_begun(left[0]):
             run = left.pop(0)
             crashed = crash(child, status)
             log, is_truncated = crashed.log, crashed.log_truncated
@@ -268,6 +271,12 @@ class ProcessExecutor:
                 self._report(left.pop(0), crash(child, status))
         self._hand_over(left)
         self._dispatch()
+
+    def _has_begun(self, run: Run) -> bool:
+        """Whether user code may have run: the child took the call up, and came as far as that."""
+        if self._journal is None or run.is_timed_out or run.is_stopped:
+            return run.has_begun()
+        return run.has_begun() and self._journal.has_begun(run.call.slot)
 
     def _hand_over(self, runs: list[Run]) -> None:
         """Give the calls a leaving child will not begin to the others, in their order."""

@@ -106,6 +106,7 @@ class Worker:
                     max_tasks_per_child=settings.max_tasks_per_child,
                     max_memory_per_child_mb=settings.max_memory_per_child_mb,
                     capture=capture,
+                    journal=self._journal,
                 )  # fmt: skip
             elif kind == "blocking":
                 slots = settings.thread_count
