@@ -38,7 +38,8 @@ class Server:
 
     def database_url(self, name: str) -> str:
         parts = urlsplit(self.url)
-        netloc = f"{self.owner}@" if self.owner else parts.netloc
+        host = parts.netloc.rpartition("@")[2]
+        netloc = f"{self.owner}@{host}" if self.owner else parts.netloc
         return urlunsplit(parts._replace(netloc=netloc, path=f"/{name}"))
 
     def create_database(self, name: str, *, template: str = "template0") -> None:
@@ -85,7 +86,7 @@ class Server:
 def run_server() -> Iterator[Server]:
     """The server shared by all processes of this test run."""
     if configured := os.environ.get(CONFIGURED_URL):
-        yield Server(configured, owner=None)
+        yield Server(configured, owner=_make_owner(configured))
         return
     server = embedded_postgres.acquire(
         run_directory(), idle_timeout=5, quiet=True, settings=FAST_SETTINGS
@@ -94,6 +95,21 @@ def run_server() -> Iterator[Server]:
         yield Server(server.superuser_url, owner="horsies")
     finally:
         server.release()
+
+
+def _make_owner(url: str) -> str | None:
+    """On a server given by a superuser the tests log in as the plain role `horsies`, made here.
+
+    Missing rights must show there too. It needs a server that lets local roles in without password.
+    """
+    with psycopg.connect(url, autocommit=True) as connection:
+        if connection.info.parameter_status("is_superuser") != "on":
+            return None
+        with locks.exclusive(run_directory() / "owner.lock", within=60):
+            found = connection.execute("select 1 from pg_roles where rolname = 'horsies'")
+            if found.fetchone() is None:
+                connection.execute("create role horsies login")
+    return "horsies"
 
 
 def migrated_template(server: Server) -> str:
