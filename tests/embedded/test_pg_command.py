@@ -1,5 +1,6 @@
 """`horsies pg` from the outside."""
 
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -53,3 +54,21 @@ def test_reset_asks_first(project: Path) -> None:
     accepted = _pg(project, "reset", "--yes")
     assert accepted.stdout == "deleted\n"
     assert not data.exists()
+
+
+def test_commands_show_the_port(project: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = probe.getsockname()[1]
+    refused = _pg(project, "url", "--tcp")
+    started = _pg(project, "start", "--port", str(port))
+    shown = _pg(project, "url", "--tcp")
+    status = _pg(project, "status")
+    selected = _pg(project, "psql", "-XAtc", "select 6 * 7")
+
+    assert refused.returncode == 1
+    assert "horsies pg start --port" in refused.stderr
+    with psycopg.connect(shown.stdout.strip()) as connection:
+        assert connection.info.port == port
+    assert started.stdout == shown.stdout
+    assert f"tcp url    {shown.stdout}" in status.stdout
+    assert selected.stdout == "42\n"

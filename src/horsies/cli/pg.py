@@ -32,15 +32,21 @@ def command() -> None:
 
 
 @command.command()
+@click.option("--tcp", is_flag=True, help="The URL of a server started with --port.")
 @_directory_option
-def url(directory: Path | None) -> None:
+def url(directory: Path | None, tcp: bool) -> None:
     """Print the server's URL, starting the server if need be.
 
     \b
     Example:  psql "$(horsies pg url)"
     """
-    server = embedded_postgres.acquire(directory, quiet=True)
-    click.echo(server.url)
+    if not tcp:
+        return click.echo(embedded_postgres.acquire(directory, quiet=True).url)
+    if found := embedded_postgres.status(directory).tcp_url:
+        return click.echo(found)
+    raise click.ClickException(
+        "no server with a TCP port runs; horsies pg stop, then: horsies pg start --port N"
+    )
 
 
 @command.command()
@@ -54,6 +60,7 @@ def status(directory: Path | None) -> None:
         "version": found.version,
         "process": found.postmaster_pid,
         "url": found.url,
+        "tcp url": found.tcp_url,
     }
     for name, value in lines.items():
         if value is not None:
@@ -68,14 +75,19 @@ def status(directory: Path | None) -> None:
     default=math.inf,
     help="Stop after this many seconds without users.  [default: never]",
 )
+@click.option(
+    "--port",
+    type=click.IntRange(1024, 65535),
+    help="Listen on this port of 127.0.0.1 too, with a password.  [default: no TCP]",
+)
 @_directory_option
-def start(idle_timeout: float, directory: Path | None) -> None:
+def start(idle_timeout: float, port: int | None, directory: Path | None) -> None:
     """Start the server and leave it running until `horsies pg stop`.
 
-    A server that already runs keeps the idle time it was started with.
+    A server that already runs keeps the idle time and the port it was started with.
     """
-    server = embedded_postgres.acquire(directory, idle_timeout=idle_timeout)
-    click.echo(server.url)
+    server = embedded_postgres.acquire(directory, idle_timeout=idle_timeout, port=port)
+    click.echo(server.url if port is None else server.tcp_url)
 
 
 @command.command()

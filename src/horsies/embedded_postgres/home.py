@@ -20,6 +20,7 @@ NETWORK_FILESYSTEMS = frozenset(
     {"9p", "afs", "cifs", "drvfs", "fuse.sshfs", "nfs", "nfs4", "smb3", "smbfs"}
 )
 _SOCKET_NAME = ".s.PGSQL.5432"
+_LONGEST_SOCKET_NAME = ".s.PGSQL.65535"
 _SOCKET_PATH_LIMIT = 107 if sys.platform == "linux" else 103
 
 
@@ -44,6 +45,10 @@ class Home:
     @property
     def record(self) -> Path:
         return self.directory / "server.json"
+
+    @property
+    def password(self) -> Path:
+        return self.directory / "password"
 
     @property
     def use_lock(self) -> Path:
@@ -92,17 +97,22 @@ def socket_directory(home: Home, account: Account) -> Path:
     """`run`, or a short private directory when sockets or libpq cannot take that path."""
     path = str(home.run)
     # A comma separates hosts for libpq, a quotation mark ends a directory for the server.
-    if len(os.fsencode(f"{path}/{_SOCKET_NAME}")) <= _SOCKET_PATH_LIMIT and not set(path) & set(
-        ',"'
-    ):
+    is_short = len(os.fsencode(f"{path}/{_LONGEST_SOCKET_NAME}")) <= _SOCKET_PATH_LIMIT
+    if is_short and not set(path) & set(',"'):
         return home.run
     runtime = None if account.is_dropped else os.environ.get("XDG_RUNTIME_DIR")
     base = Path(runtime or tempfile.gettempdir())
     return base / f"horsies-{account.uid}-{short_hash(home.directory)}"
 
 
-def socket_files(directory: Path) -> tuple[Path, Path]:
-    return directory / _SOCKET_NAME, directory / f"{_SOCKET_NAME}.lock"
+def socket_file(directory: Path) -> Path:
+    """The socket by the name that all our URLs use, whatever port the server has."""
+    return directory / _SOCKET_NAME
+
+
+def all_socket_files(directory: Path) -> list[Path]:
+    """Sockets, their lock files and our link, also those of an earlier server."""
+    return list(directory.glob(".s.PGSQL.*"))
 
 
 def nearest_project(start: Path) -> Path:

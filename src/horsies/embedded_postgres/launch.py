@@ -20,6 +20,7 @@ class Launch:
     socket_directory: Path
     idle_timeout: float
     settings: Mapping[str, str]
+    port: int | None
 
     def to_json(self) -> str:
         return json.dumps(
@@ -30,6 +31,7 @@ class Launch:
                 "socket_directory": str(self.socket_directory),
                 "idle_timeout": self.idle_timeout,
                 "settings": dict(self.settings),
+                "port": self.port,
             }
         )
 
@@ -45,4 +47,5 @@ class Launch:
             socket_directory=Path(fields["socket_directory"]),
             idle_timeout=fields["idle_timeout"],
             settings=fields["settings"],
+            port=fields["port"],
         )

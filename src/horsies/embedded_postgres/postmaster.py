@@ -12,7 +12,8 @@ from urllib.parse import quote
 import psutil
 import psycopg
 
-from horsies.embedded_postgres.home import socket_files
+from horsies.embedded_postgres import tcp
+from horsies.embedded_postgres.home import all_socket_files, socket_file
 from horsies.embedded_postgres.launch import Launch
 from horsies.embedded_postgres.privileges import is_private
 
@@ -84,8 +85,12 @@ def start(launch: Launch, log: int) -> "subprocess.Popen[bytes]":
         # a parent of ours it looks past it, and still checks the shared memory. Deleting the file
         # would skip that check (patroni/patroni pull request 681).
         environment["PG_GRANDPARENT_PID"] = str(stale)
-    for leftover in socket_files(launch.socket_directory):
+    for leftover in all_socket_files(launch.socket_directory):
         leftover.unlink(missing_ok=True)
+    socket = socket_file(launch.socket_directory)
+    if launch.port is not None and not socket.name.endswith(f".{launch.port}"):
+        # PostgreSQL names its socket after the port. Our URLs must not depend on that.
+        socket.symlink_to(f".s.PGSQL.{launch.port}")
     return launch.account.start(_command(launch), log=log, environment=environment)
 
 
@@ -107,7 +112,7 @@ def stop(data: Path) -> bool:
 
 def _command(launch: Launch) -> list[str | Path]:
     settings = {
-        "listen_addresses": "",
+        **tcp.settings(launch.port),
         "unix_socket_directories": str(launch.socket_directory),
         "unix_socket_permissions": "0700",
         "cluster_name": "horsies-embedded",

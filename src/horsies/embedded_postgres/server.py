@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from horsies.embedded_postgres import locks, postmaster
+from horsies.embedded_postgres import locks, postmaster, tcp
 from horsies.embedded_postgres.binaries import choose, require_available
 from horsies.embedded_postgres.home import Home, locate, prepare, socket_directory
 from horsies.embedded_postgres.launch import START_SECONDS, Launch
@@ -28,6 +28,7 @@ class EmbeddedServer:
 
     url: str
     superuser_url: str
+    tcp_url: str | None
     version: str
     directory: Path
     _reference: FileLock
@@ -42,6 +43,7 @@ class ServerStatus:
     is_running: bool
     version: str | None
     url: str | None
+    tcp_url: str | None
     postmaster_pid: int | None
 
 
@@ -51,14 +53,19 @@ def acquire(
     idle_timeout: float = 300.0,
     quiet: bool = False,
     settings: Mapping[str, str] | None = None,
+    port: int | None = None,
 ) -> EmbeddedServer:
     """Join the project's server, starting it if need be. Blocks; safe from any thread.
 
     `directory` is the project's, by default HORSIES_HOME or the one around the working directory.
     `idle_timeout` and `settings` (server parameters) count for the call that starts the server.
+    With `port` it also listens on that port of 127.0.0.1; one that runs without it is refused.
     """
     require_available()
-    home = prepare(locate(directory))
+    home = locate(directory)
+    if port is not None and not home.directory.exists():
+        tcp.require_free(port)
+    home = prepare(home)
     with contextlib.ExitStack() as undo:
         reference = undo.enter_context(locks.shared(home.use_lock, within=_LOCK_SECONDS))
         # Held while logging in, too: a supervisor takes this lock before it ends an idle server.
@@ -66,7 +73,9 @@ def acquire(
             socket = _socket_directory(home)
             version = postmaster.answering_version(socket, server_account().uid)
             if version is None:
-                version, socket = _start(home, idle_timeout, settings or {})
+                version, socket = _start(home, idle_timeout, settings or {}, port)
+            if port is not None:
+                tcp.require_port(home.data, port)
         undo.pop_all()
     if not quiet:
         place = f"embedded PostgreSQL {version} at {home.directory}"
@@ -74,6 +83,7 @@ def acquire(
     return EmbeddedServer(
         url=postmaster.url(socket),
         superuser_url=postmaster.url(socket, user="postgres", database="postgres"),
+        tcp_url=tcp.url(home),
         version=version,
         directory=home.directory,
         _reference=reference,
@@ -90,6 +100,7 @@ def status(directory: Path | None = None) -> ServerStatus:
         is_running=version is not None,
         version=version,
         url=postmaster.url(socket) if version else None,
+        tcp_url=tcp.url(home) if version else None,
         postmaster_pid=postmaster.live_pid(home.data),
     )
 
@@ -121,7 +132,8 @@ def reset(directory: Path | None = None) -> bool:
             for remains in (home.data, home.data.with_name("data.tmp")):
                 if remains.exists():
                     shutil.rmtree(remains)
-            home.record.unlink(missing_ok=True)
+            for file in (home.record, home.password):
+                file.unlink(missing_ok=True)
             return existed
 
 
@@ -141,10 +153,15 @@ def _socket_directory(home: Home) -> Path:
     return socket_directory(home, server_account())
 
 
-def _start(home: Home, idle_timeout: float, settings: Mapping[str, str]) -> tuple[str, Path]:
+def _start(
+    home: Home, idle_timeout: float, settings: Mapping[str, str], port: int | None
+) -> tuple[str, Path]:
+    if port is not None and postmaster.live_pid(home.data) is None:
+        tcp.require_free(port)
     account = server_account()
     socket = socket_directory(home, account)
-    launch = Launch(home, choose(home.data, account), account, socket, idle_timeout, settings)
+    binaries = choose(home.data, account)
+    launch = Launch(home, binaries, account, socket, idle_timeout, settings, port)
     _write_record(home, launch)
     # The supervisor imports what we import, from its own working directory.
     environment = scrubbed_environment() | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}

@@ -12,8 +12,8 @@ import sys
 import time
 from pathlib import Path
 
-from horsies.embedded_postgres import locks, postmaster
-from horsies.embedded_postgres.home import socket_files
+from horsies.embedded_postgres import locks, postmaster, tcp
+from horsies.embedded_postgres.home import socket_file
 from horsies.embedded_postgres.initdb import create_cluster
 from horsies.embedded_postgres.launch import START_SECONDS, Launch
 from horsies.embedded_postgres.locks import FileLock
@@ -65,11 +65,16 @@ def _serve(launch: Launch, writer: int) -> None:
         return report("\n".join([error.message, *error.notes]))
     try:
         signal.signal(signal.SIGTERM, _leave)
+        if launch.port is not None:
+            superuser_url = postmaster.url(launch.socket_directory, user="postgres")
+            tcp.set_password(launch.home, superuser_url)
         report(_READY)
         _wait_until_unused(launch, server, lock)
     finally:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         _end(server)
+        if not (socket := socket_file(launch.socket_directory)).exists():
+            socket.unlink(missing_ok=True)  # our link to a socket that the server has removed
         if launch.socket_directory != launch.home.run:
             with contextlib.suppress(
                 OSError
@@ -133,7 +138,7 @@ def _wait_until_unused(launch: Launch, server: "subprocess.Popen[bytes]", lock: 
             # The directory was deleted or moved. A clean shutdown would also remove the socket of a
             # successor that already started in a new directory of this name.
             return server.kill()
-        if not socket_files(launch.socket_directory)[0].exists():
+        if not socket_file(launch.socket_directory).exists():
             return None  # nobody can find it any more, as when the temp directory was cleaned
         if _is_used(launch):
             used_at = time.monotonic()
