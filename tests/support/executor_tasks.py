@@ -85,8 +85,8 @@ def hold_then_leave(begun: str, release: str) -> None:
 
 
 def forever(begun: str, tidied: str | None = None) -> None:
-    note(begun)
     try:
+        note(begun)  # inside: from here on the interruption may come
         while True:
             time.sleep(0.01)
     finally:
