@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import ClassVar, Protocol, TypeAlias
 
 from horsies.executors.journal import Journal
 from horsies.tasks.definition import TaskDefinition
@@ -47,6 +47,7 @@ class Crashed:
     signal: int | None
     log: str | None = None
     log_truncated: bool = False
+    is_ok: ClassVar[bool] = False
 
 
 @dataclass(frozen=True, slots=True)
