@@ -39,9 +39,9 @@ def enqueue_tasks(tasks: Sequence[NewTask]) -> Statement[Receipt]:
     return Statement(call_sql("enqueue_tasks"), parameters, Receipt)
 
 
-def insert_task(task: NewTask) -> Statement[Receipt]:
-    """T1 for one task without unique key or tags; no receipt when the id is taken."""
-    return Statement(query("tasks", "insert_task"), task._asdict(), Receipt)
+def insert_task(task: NewTask) -> Statement[Scalar]:
+    """T1 for one task without unique key or tags; UniqueViolation when the id is taken."""
+    return Statement(query("tasks", "insert_task"), task._asdict(), Scalar)
 
 
 @dataclass(frozen=True, slots=True)
