@@ -79,7 +79,7 @@ def command(module: str | None, module_option: str | None, **options: Any) -> No
     """
     locator = module_option or module
     if options.pop("reload"):
-        sys.exit(run_reloading([arg for arg in sys.argv[1:] if arg != "--reload"]))
+        sys.exit(run_reloading())
     logging.basicConfig(
         level=options["loglevel"].upper(),
         format="%(asctime)s %(levelname)-7s %(name)s: %(message)s",
