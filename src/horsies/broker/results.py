@@ -32,7 +32,6 @@ class ResultWaiter:
         self._decode = decode
         self._wakes: dict[str, set[Callable[[], None]]] = {}
         self._lock = threading.Lock()
-        self._is_subscribed = False
         self._readers: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Reader] = (
             weakref.WeakKeyDictionary()
         )
@@ -102,16 +101,13 @@ class ResultWaiter:
     def _register(self, task_id: str, wake: Callable[[], None], *, may_wait: bool) -> None:
         with self._lock:
             self._wakes.setdefault(task_id, set()).add(wake)
-            should_subscribe = may_wait and not self._is_subscribed
-            self._is_subscribed = self._is_subscribed or should_subscribe
-        if should_subscribe:
+        if may_wait:
+            # Each time: the broker may have been closed meanwhile, or our process forked.
             try:
                 listener = self._session.listener()
             except FAILURES:
-                listener = None  # the read that follows tells the caller what is wrong
-            if listener is None:
-                self._is_subscribed = False
-            else:
+                return  # the read that follows tells the caller what is wrong
+            if listener is not None:
                 listener.subscribe("task_done", self._wake)
 
     def _unregister(self, task_id: str, wake: Callable[[], None]) -> None:
