@@ -368,7 +368,7 @@ def test_results_are_written_and_read_by_the_declared_type() -> None:
 
     task = define(f)
 
-    assert task.decode_result(task.encode_result(task.call())) == f()
+    assert task.decode_result(task.settle_result(task.call())[0]) == f()
 
 
 def test_a_result_over_the_limit_becomes_an_error() -> None:

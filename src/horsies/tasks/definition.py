@@ -150,10 +150,6 @@ class TaskDefinition:
             return self.judge_exception(error)
         return self.judge(value)
 
-    def encode_result(self, result: AnyResult) -> str:
-        """Write a result; one that cannot be written becomes an error result."""
-        return self.settle_result(result)[0]
-
     def settle_result(self, result: AnyResult) -> tuple[str, AnyResult]:
         """Write a result and return also what was written: it, or the error in its place."""
         text, written = self.results.encode_always(result)
