@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-import threading
 import time
 from typing import Any
 
@@ -10,7 +9,6 @@ import psutil
 import psycopg
 
 from horsies import Horsies
-from horsies.client.handle import TaskHandle
 from horsies.database.listener import Listener
 from support.database import Database
 from support.eventually import eventually
@@ -46,22 +44,6 @@ def test_a_forked_process_listens_for_itself(database_url: str, db: Database, ap
     app.handle(task_id).cancel().unwrap()
 
     assert process.wait(20) == 0
-
-
-def test_a_closed_broker_listens_again_when_it_is_used_again(app: Horsies, db: Database) -> None:
-    handle: TaskHandle[Any] = app.tasks["add"].send(1).unwrap()
-    handle.get(timeout_ms=1)
-    eventually(lambda: listener_count(db) == 1)
-    app.get_broker().close()
-    eventually(lambda: listener_count(db) == 0)
-
-    waiting = threading.Thread(target=handle.get, args=[20_000])
-    waiting.start()
-    eventually(lambda: listener_count(db) == 1)
-    handle.cancel().unwrap()
-
-    waiting.join(10)
-    assert not waiting.is_alive()
 
 
 def test_tries_to_reach_a_database_that_is_away_have_pauses_between_them() -> None:

@@ -102,7 +102,7 @@ class ResultWaiter:
         with self._lock:
             self._wakes.setdefault(task_id, set()).add(wake)
         if may_wait:
-            # Each time: the broker may have been closed meanwhile, or our process forked.
+            # Each time: our process may be a fork of the one that listens.
             try:
                 listener = self._session.listener()
             except FAILURES:
