@@ -108,14 +108,14 @@ class Enqueuer:
         if not first:
             return []
         self._session.ensure_schema()
-        with self._session.blocking_pool().connection() as connection:
+        with self._session.pool.connection() as connection:
             return _copy_rows(connection, first, rows)
 
     def enqueue_all(self, rows: Sequence[NewTask]) -> list[Receipt]:
         """Write rows in one transaction, all or none: a refused one undoes the others."""
         self._session.ensure_schema()
         receipts: list[Receipt] = []
-        pool = self._session.blocking_pool()
+        pool = self._session.pool
         with pool.connection() as connection, connection.transaction() as transaction:
             for batch in batches(rows):
                 receipts += run_blocking(connection, enqueue_tasks(batch))

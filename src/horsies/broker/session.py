@@ -2,27 +2,20 @@
 
 import asyncio
 import threading
-import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 import psycopg
-from psycopg import Connection
 
 from horsies.broker.types import BrokerErrorCode, BrokerOperationError
 from horsies.clock import monotonic
 from horsies.config import PostgresConfig
 from horsies.config.database import to_psycopg_url
-from horsies.database.connection import (
-    Address,
-    AsyncPool,
-    BlockingPool,
-    PoolLimits,
-    PoolTimeoutError,
-)
+from horsies.database.connection import Address
 from horsies.database.listener import Listener
 from horsies.database.migrate import migrate, resolve_schema
+from horsies.database.pool import Pool, PoolLimits, PoolTimeoutError
 from horsies.database.statement import Statement, is_connection_failure, run, run_blocking
 from horsies.database.watchdog import Watchdog, hang_up
 from horsies.errors import HorsiesError
@@ -53,10 +46,7 @@ class Session:
         self._lock = threading.RLock()
         self._address: Address | None = None
         self._server: Any = None
-        self._blocking: BlockingPool | None = None
-        self._loops: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncPool] = (
-            weakref.WeakKeyDictionary()
-        )
+        self.pool = Pool(lambda: self.address, _limits(config))
         self._listener: Listener | None = None
         self._is_schema_ready = False
         self._watchdog = Watchdog()
@@ -69,8 +59,9 @@ class Session:
         """
         with self._lock:
             if self._address is None:
+                config = self.config
                 self._address = Address(
-                    self._url(), self.config.schema, self.config.pgbouncer_transaction_mode
+                    self._url(), config.schema, config.pgbouncer_transaction_mode, config.echo
                 )
             return self._address
 
@@ -79,7 +70,7 @@ class Session:
         """Where LISTEN and session locks work; `None` behind a pooler without a direct URL."""
         if self.config.session_database_url is not None:
             url = to_psycopg_url(self.config.session_database_url)
-            return Address(url, self.config.schema)
+            return Address(url, self.config.schema, is_echoed=self.config.echo)
         return None if self.config.pgbouncer_transaction_mode else self.address
 
     def _url(self) -> str:
@@ -90,31 +81,6 @@ class Session:
         self._server = acquire(self.config.embedded_directory)
         url: str = self._server.url
         return url
-
-    @property
-    def limits(self) -> PoolLimits:
-        config = self.config
-        return PoolLimits(
-            config.pool_size + config.max_overflow, config.pool_timeout, config.pool_recycle
-        )
-
-    def blocking_pool(self) -> BlockingPool:
-        with self._lock:
-            if self._blocking is None:
-                self._blocking = BlockingPool(self._connect, self.limits)
-            return self._blocking
-
-    def _connect(self) -> Connection[Any]:
-        return self.address.connect()
-
-    def async_pool(self) -> AsyncPool:
-        """The pool of the running event loop."""
-        loop = asyncio.get_running_loop()
-        with self._lock:
-            pool = self._loops.get(loop)
-            if pool is None:
-                pool = self._loops[loop] = AsyncPool(self.address.connect_async, self.limits)
-            return pool
 
     def listener(self) -> Listener | None:
         """The process's one LISTEN connection, or `None` where there can be none."""
@@ -131,7 +97,7 @@ class Session:
         with self._lock:
             if self._is_schema_ready:
                 return
-            with self.blocking_pool().connection() as connection:
+            with self.pool.connection() as connection:
                 migrate(connection, schema=self.config.schema)
                 self.schema = resolve_schema(connection, self.config.schema)
             self._is_schema_ready = True
@@ -168,7 +134,7 @@ class Session:
 
     def _run_once(self, statement: Statement[Row]) -> list[Row]:
         with (
-            self.blocking_pool().connection() as connection,
+            self.pool.connection() as connection,
             self._watchdog.limit(connection, self.config.pool_timeout),
         ):
             return run_blocking(connection, statement)
@@ -183,7 +149,7 @@ class Session:
         return await self._run_once_async(statement)
 
     async def _run_once_async(self, statement: Statement[Row]) -> list[Row]:
-        async with self.async_pool().connection() as connection:
+        async with self.pool.connection_async() as connection:
             loop = asyncio.get_running_loop()
             timer = loop.call_later(self.config.pool_timeout, hang_up, connection)
             try:
@@ -197,24 +163,28 @@ class Session:
         return at_once and is_connection_failure(error) and not isinstance(error, PoolTimeoutError)
 
     async def close_async(self) -> None:
-        with self._lock:
-            pool = self._loops.pop(asyncio.get_running_loop(), None)
-        if pool is not None:
-            await pool.close()
         await asyncio.to_thread(self.close)
 
     def close(self) -> None:
         with self._lock:
             listener, self._listener = self._listener, None
-            blocking, self._blocking = self._blocking, None
             server, self._server = self._server, None
             self._address = None
         if listener is not None:
             listener.close()
-        if blocking is not None:
-            blocking.close()
+        self.pool.close()
         if server is not None:
             server.release()
+
+
+def _limits(config: PostgresConfig) -> PoolLimits:
+    return PoolLimits(
+        config.pool_size,
+        config.pool_size + config.max_overflow,
+        config.pool_timeout,
+        config.pool_recycle,
+        config.pool_pre_ping,
+    )
 
 
 def operation_error(code: BrokerErrorCode, error: BaseException) -> BrokerOperationError:

@@ -29,7 +29,7 @@ async def serve(app: Horsies, settings: WorkerConfig, signals: Sequence[signal.S
         app.import_task_modules()
         worker = Worker(app, settings)
         # The worker's own links carry everything from here on; four connections are promised.
-        app.get_broker().session.blocking_pool().close()
+        app.get_broker().session.pool.close()
     except DatabaseLostError as error:
         return _failed(error)
     except FAILURES as error:
