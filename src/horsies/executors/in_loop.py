@@ -2,7 +2,6 @@
 
 import asyncio
 from collections import deque
-from dataclasses import replace
 
 from horsies.clock import monotonic
 from horsies.executors import attempt
@@ -186,7 +185,7 @@ class InLoopExecutor:
         elif log is None:
             outcome = ended
         else:
-            outcome = replace(ended, log=log, log_truncated=is_truncated)
+            outcome = ended._replace(log=log, log_truncated=is_truncated)
         self._running_count -= 1
         while self._waiting and self._running_count < self._concurrency:
             self._begin(self._waiting.popleft())

@@ -5,7 +5,6 @@ import ctypes
 import threading
 from collections import deque
 from collections.abc import Callable
-from dataclasses import replace
 from queue import SimpleQueue
 
 from horsies.clock import monotonic
@@ -188,7 +187,7 @@ class ThreadExecutor:
         elif log.text is None:
             self._report(run, ended)
         else:
-            self._report(run, replace(ended, log=log.text, log_truncated=log.is_truncated))
+            self._report(run, ended._replace(log=log.text, log_truncated=log.is_truncated))
 
     def _report(self, run: _Run, outcome: Outcome) -> None:
         done, run.done = run.done, None

@@ -179,8 +179,11 @@ class TaskDefinition:
         variant: Literal["ok", "err"] = "ok" if result.is_ok() else "err"
         declared = self.ok_type if variant == "ok" else self.err_type
         value = result.ok if variant == "ok" else result.err
+        codec = codec_for(declared)
+        if type(value) is codec.exact:
+            return result
         try:
-            codec_for(declared).adapter.validate_python(value)
+            codec.adapter.validate_python(value)
         except ValidationError as error:
             return _failure(
                 ContractCode.RETURN_TYPE_MISMATCH,

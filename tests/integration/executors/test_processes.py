@@ -1,7 +1,6 @@
 """Plain functions in children: calls, limits on children, start and end of the pool."""
 
 import os
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -73,7 +72,7 @@ async def test_unknown_names_and_broken_arguments_are_errors_of_the_task(
     start_processes: StartProcesses,
 ) -> None:
     caller, _ = await start_processes(1)
-    broken = replace(call("add"), args="{not json")
+    broken = call("add")._replace(args="{not json")
 
     unknown, unreadable = await caller.run("nobody"), await caller.submit(broken)
 
