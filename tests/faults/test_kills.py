@@ -1,6 +1,5 @@
 """Real kills at random points: worker, child, server. Each ends in the invariants over all rows."""
 
-import os
 import random
 import threading
 
@@ -11,11 +10,6 @@ from support.eventually import eventually
 from support.faults import ROUNDS, Scene, kill_children, scene
 
 pytestmark = [pytest.mark.faults, pytest.mark.slow]
-
-
-@pytest.fixture
-def seeded(request: pytest.FixtureRequest) -> random.Random:
-    return random.Random(f"{os.environ['HORSIES_FAULT_SEED']} {request.node.name}")
 
 
 def _pause(seeded: random.Random, low: float, high: float) -> None:

@@ -91,6 +91,11 @@ class Scene:
             handle = task.send(number, seconds).unwrap()
             self.numbers[handle.task_id] = number
 
+    def send_many(self, kind: str, numbers: range) -> None:
+        handles = getattr(self.module, kind).send_many([(number, 0.0) for number in numbers])
+        sent = zip(handles.unwrap(), numbers, strict=True)
+        self.numbers |= {handle.task_id: number for handle, number in sent}
+
     def scalar(self, statement: str, *values: Any) -> Any:
         with psycopg.connect(self.url, autocommit=True) as connection:
             row = connection.execute(statement, values).fetchone()  # type: ignore[arg-type]
