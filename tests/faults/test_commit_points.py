@@ -253,7 +253,7 @@ def test_sender_cut_off_at_its_insert_stores_one_task(side: Side, database_url: 
 
 
 def _start_sender(play: Scene) -> Worker:
-    command = [sys.executable, str(APP_FILE), "coroutine", str(SUBJECT)]
+    command = [sys.executable, str(APP_FILE), "coroutine", str(SUBJECT), "0", "{}"]
     return subprocess.Popen(command, env=play.environment)
 
 

@@ -106,6 +106,7 @@ async def interruptible(number: int, seconds: float = 0.0) -> TaskResult[int, Ta
     return TaskResult(ok=number)
 
 
-if __name__ == "__main__":  # a sender of its own, to be killed
-    kind, number_text = sys.argv[1:]
-    app.tasks[kind].send(int(number_text), 0.0).unwrap()
+if __name__ == "__main__":  # a sender of its own: kind, number, seconds, options
+    kind, number_text, seconds_text, options = sys.argv[1:]
+    task = app.tasks[kind].with_options(**json.loads(options))
+    task.send(int(number_text), float(seconds_text)).unwrap()

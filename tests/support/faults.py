@@ -6,7 +6,7 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import util
 from pathlib import Path
@@ -67,8 +67,10 @@ class Scene:
         self.app.get_broker().session.ensure_schema()
         self._execute(_AUDIT)
 
-    def start_worker(self, *options: str) -> subprocess.Popen[bytes]:
-        command = [sys.executable, "-m", "horsies.cli.main", "worker", f"{APP_FILE}:app", *options]
+    def start_worker(
+        self, *options: str, python: Sequence[str] = (sys.executable, "-m")
+    ) -> subprocess.Popen[bytes]:
+        command = [*python, "horsies.cli.main", "worker", f"{APP_FILE}:app", *options]
         worker = subprocess.Popen(command, env=self.environment, stderr=self._log, stdout=self._log)
         self.workers.append(worker)
         return worker
