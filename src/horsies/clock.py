@@ -5,6 +5,7 @@ import time
 from datetime import UTC, datetime
 
 _random = random.SystemRandom()
+_BOOT_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
 def utc_now() -> datetime:
@@ -14,6 +15,11 @@ def utc_now() -> datetime:
 
 def monotonic() -> float:
     return time.monotonic()
+
+
+def since_boot() -> float:
+    """Seconds since this machine started: the clock of process start times, which nobody sets."""
+    return time.clock_gettime(_BOOT_CLOCK)
 
 
 def jittered(seconds: float, *, low: float = 0.75, high: float = 1.25) -> float:
