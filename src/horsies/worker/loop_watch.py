@@ -7,6 +7,7 @@ worker wait until the blocking call returns.
 import asyncio
 import logging
 import sys
+import sysconfig
 import threading
 import traceback
 from pathlib import Path
@@ -16,6 +17,8 @@ from horsies.clock import monotonic
 _logger = logging.getLogger("horsies.worker")
 _TICK_S = 0.25
 _STILL_S = 1.0
+# People look for the line of their own that called into these.
+_LIBRARIES = tuple(sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib"))
 
 
 class LoopWatch:
@@ -55,5 +58,7 @@ class LoopWatch:
         frame = sys._current_frames().get(self._loop_thread)
         if frame is None:
             return "an unknown place"
-        where = traceback.extract_stack(frame, limit=None)[-1]
+        stack = traceback.extract_stack(frame)
+        own = [where for where in stack if not where.filename.startswith(_LIBRARIES)]
+        where = (own or stack)[-1]
         return f"{Path(where.filename).name}:{where.lineno} in {where.name}"
