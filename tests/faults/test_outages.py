@@ -172,7 +172,7 @@ def test_everything_works_behind_a_transaction_mode_pooler(pooled_url: str) -> N
     async def double(number: int) -> TaskResult[int, TaskError]:
         return TaskResult(ok=2 * number)
 
-    with scene(pooled_url, is_pooled=True) as play:
+    with scene(pooled_url, broker={"pgbouncer_transaction_mode": True}) as play:
         play.start_worker("--processes", "2")
         play.send("child", range(10))
         play.send("coroutine", range(10, 20))
