@@ -3,6 +3,7 @@
 import random
 import threading
 
+import psutil
 import pytest
 
 from support.cluster import DurableCluster
@@ -110,14 +111,18 @@ def test_killed_worker_is_noticed_in_seconds(database_url: str) -> None:
     with scene(database_url) as play:
         victim = play.start_worker("--processes", "1")
         play.send("child", range(1), 60.0)
-        eventually(lambda: play.count("RUNNING") == 1, within=30)
-        play.wait_ready(play.start_worker("--processes", "1"))
+        eventually(lambda: play.begun()[0] == 1, within=30)
 
         play.kill(victim)
+        status, pid = play.rows("select status, worker_pid from horsies_tasks")[0]
+        eventually(lambda: not psutil.pid_exists(pid), within=15)
+        assert (status, play.count("RUNNING")) == ("RUNNING", 1), "nobody is there to notice"
+        play.start_worker("--processes", "1")
 
-        eventually(lambda: _recorded_crashes(play) == 1, within=15)
-        message = play.scalar("select error_message from horsies_task_attempts")
-        assert "worker process no longer running" in message
+        eventually(lambda: _recorded_crashes(play) == 1, within=30)
+        (attempt,) = play.rows("select outcome, error_message from horsies_task_attempts")
+        assert attempt[0] == "FAILED"
+        assert "worker process no longer running" in attempt[1]
 
 
 def _recorded_crashes(play: Scene) -> int:

@@ -60,9 +60,11 @@ def test_worker_killed_behind_a_pooler_is_recovered(database_url: str, program: 
         play.open_gate()
         play.start_worker("--processes", "2")
 
-        play.wait_until_all_ended(within=15)
+        play.wait_until_all_ended(within=40)
         play.assert_invariants()
         assert play.begun().total() == 8
+        gone = "select count(*) from horsies_task_attempts where error_message like %s"
+        assert play.scalar(gone, "%no longer running%") == 2
 
 
 def _send_in_transactions(play: Scene, url: str) -> None:
