@@ -5,7 +5,6 @@ import time
 from datetime import UTC, datetime
 
 _random = random.SystemRandom()
-_BOOT_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
 def utc_now() -> datetime:
@@ -19,7 +18,9 @@ def monotonic() -> float:
 
 def since_boot() -> float:
     """Seconds since this machine started: the clock of process start times, which nobody sets."""
-    return time.clock_gettime(_BOOT_CLOCK)
+    if hasattr(time, "CLOCK_BOOTTIME"):  # counts sleep as well, where monotonic() does not
+        return time.clock_gettime(time.CLOCK_BOOTTIME)
+    return time.monotonic()
 
 
 def jittered(seconds: float, *, low: float = 0.75, high: float = 1.25) -> float:

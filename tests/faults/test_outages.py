@@ -1,11 +1,20 @@
 """The database away, dropped, mute, slow, restarted; notifications lost."""
 
+import asyncio
 import time
 
 import psycopg
 import pytest
 
-from horsies import AppConfig, Horsies, PostgresConfig, TaskError, TaskResult, TaskSendErrorCode
+from horsies import (
+    AppConfig,
+    Horsies,
+    OperationalErrorCode,
+    PostgresConfig,
+    TaskError,
+    TaskResult,
+    TaskSendErrorCode,
+)
 from support.cluster import DurableCluster
 from support.eventually import eventually
 from support.faults import scene
@@ -66,6 +75,27 @@ def test_mute_database_gives_the_sender_a_retryable_error_in_bounded_time(
         handle = noop.retry_send(error).unwrap()
         assert handle.task_id == error.task_id
         app.get_broker().close()
+
+
+async def test_a_timed_wait_ends_in_time_also_when_the_database_is_mute(database_url: str) -> None:
+    with proxied(database_url) as (proxy, url):
+        app = Horsies(AppConfig(broker=PostgresConfig(database_url=url, pool_timeout=300)))
+
+        @app.task("noop")
+        def noop() -> TaskResult[None, TaskError]:
+            return TaskResult(ok=None)
+
+        handle = noop.send().unwrap()
+        handle.get(1)
+        await handle.get_async(1)
+        proxy.mute()
+
+        async with asyncio.timeout(30):
+            waits = [await handle.get_async(100), await asyncio.to_thread(handle.get, 100)]
+
+        assert {wait.err_value.error_code for wait in waits} == {OperationalErrorCode.BROKER_ERROR}
+        proxy.unmute()
+        await app.get_broker().close_async()
 
 
 def test_server_restarted_under_a_worker_loses_nothing(durable_cluster: DurableCluster) -> None:

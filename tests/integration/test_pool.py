@@ -13,6 +13,7 @@ import pytest
 from psycopg import Connection
 
 from horsies.config import PostgresConfig
+from horsies.database import pool as pool_module
 from horsies.database.connection import Address
 from horsies.database.pool import Pool, PoolLimits, PoolTimeoutError
 from horsies.result import TaskError, TaskResult
@@ -148,7 +149,10 @@ def test_connections_of_a_closed_loop_make_room(database_url: str) -> None:
     pool.close()
 
 
-def test_connection_ended_by_the_server_is_not_lent_again(database_url: str) -> None:
+def test_connection_ended_by_the_server_is_not_lent_again(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pool_module, "_FRESH_S", 0.0)
     pool = make_pool(database_url)
     with pool.connection() as connection:
         first = pid_of(connection)

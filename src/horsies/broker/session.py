@@ -1,6 +1,7 @@
 """What a broker holds open: address, pools for blocking and awaiting callers, listener, schema."""
 
 import asyncio
+import math
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -122,20 +123,23 @@ class Session:
         except FAILURES as error:
             return Err(operation_error(operation.failure, error))
 
-    def run(self, statement: Statement[Row]) -> list[Row]:
-        """Run one statement, once more on a fresh connection if the kept one had died unnoticed."""
-        started_at = monotonic()
-        try:
-            return self._run_once(statement)
-        except FAILURES as error:
-            if not self._died_in_pool(error, started_at):
-                raise
-        return self._run_once(statement)
+    def run(self, statement: Statement[Row], *, within: float = math.inf) -> list[Row]:
+        """Run one statement, once more on a fresh connection if the kept one had died unnoticed.
 
-    def _run_once(self, statement: Statement[Row]) -> list[Row]:
+        A mute server is given up after `within` seconds, if that comes before `pool_timeout`.
+        """
+        started_at, limit = monotonic(), min(within, self.config.pool_timeout)
+        try:
+            return self._run_once(statement, limit)
+        except FAILURES as error:
+            if not _died_in_pool(error, started_at, limit):
+                raise
+        return self._run_once(statement, limit)
+
+    def _run_once(self, statement: Statement[Row], limit: float) -> list[Row]:
         with (
             self.pool.connection() as connection,
-            self._watchdog.limit(connection, self.config.pool_timeout),
+            self._watchdog.limit(connection, limit),
         ):
             return run_blocking(connection, statement)
 
@@ -144,7 +148,7 @@ class Session:
         try:
             return await self._run_once_async(statement)
         except FAILURES as error:
-            if not self._died_in_pool(error, started_at):
+            if not _died_in_pool(error, started_at, self.config.pool_timeout):
                 raise
         return await self._run_once_async(statement)
 
@@ -156,11 +160,6 @@ class Session:
                 return await run(connection, statement)
             finally:
                 timer.cancel()
-
-    def _died_in_pool(self, error: BaseException, started_at: float) -> bool:
-        """A kept connection had ended unnoticed: known at once, not after a time-out."""
-        at_once = monotonic() - started_at < self.config.pool_timeout / 2
-        return at_once and is_connection_failure(error) and not isinstance(error, PoolTimeoutError)
 
     async def close_async(self) -> None:
         await asyncio.to_thread(self.close)
@@ -175,6 +174,12 @@ class Session:
         self.pool.close()
         if server is not None:
             server.release()
+
+
+def _died_in_pool(error: BaseException, started_at: float, limit: float) -> bool:
+    """A kept connection had ended unnoticed: known at once, not after a time-out."""
+    at_once = monotonic() - started_at < limit / 2
+    return at_once and is_connection_failure(error) and not isinstance(error, PoolTimeoutError)
 
 
 def _limits(config: PostgresConfig) -> PoolLimits:

@@ -37,6 +37,11 @@ class ArgumentsError(SerializationError):
     """Arguments that do not fit a signature; the message names the parameter."""
 
 
+def byte_count(text: str) -> int:
+    """The size of a stored text; of most texts, which are ASCII, without encoding it."""
+    return len(text) if text.isascii() else len(text.encode())
+
+
 class EncodedArguments(NamedTuple):
     """The texts of the columns args and kwargs; None where there is nothing."""
 

@@ -35,21 +35,30 @@ class PoolLimits:
     is_checked: bool = True  # look whether the server has hung up before lending
 
 
+# A connection used just now is not looked at: the look costs as much as the rest of the lending,
+# and a statement that meets a dead connection is repeated anyway.
+_FRESH_S = 0.1
+
+
 @dataclass(slots=True)
 class _Held:
     connection: Connection[Any] | AsyncConnection[Any]
     owner: Owner
     opened_at: float
+    used_at: float = 0.0
 
     def is_usable(self, limits: PoolLimits) -> bool:
         """Not too old, and the server has not hung up: an idle socket with news has met its end."""
-        if self.connection.closed or monotonic() - self.opened_at > limits.recycle_s:
+        now = monotonic()
+        if self.connection.closed or now - self.opened_at > limits.recycle_s:
             return False
-        return not (limits.is_checked and _has_news(self.connection.fileno()))
+        if not limits.is_checked or now - self.used_at < _FRESH_S:
+            return True
+        return not _has_news(self.connection.fileno())
 
     def is_clean(self) -> bool:
-        status = self.connection.info.transaction_status
-        return not self.connection.closed and status is psycopg.pq.TransactionStatus.IDLE
+        # A closed connection has no known status, so it is not idle either.
+        return self.connection.pgconn.transaction_status == psycopg.pq.TransactionStatus.IDLE
 
     def close(self) -> None:
         """Hang up without waiting, from whichever thread or loop."""
@@ -186,6 +195,7 @@ class Pool:
     def _put(self, held: _Held) -> None:
         with self._lock:
             if held.is_clean() and len(self._idle) < self._limits.kept:
+                held.used_at = monotonic()
                 self._idle.append(held)
             else:
                 held.close()

@@ -34,6 +34,7 @@ from horsies.worker.dispatcher import Dispatcher
 from horsies.worker.heartbeat import Heartbeat
 from horsies.worker.lanes import Kind, Lane, lane_names
 from horsies.worker.link import Link
+from horsies.worker.loop_watch import LoopWatch
 from horsies.worker.retries import RetryBell
 from horsies.worker.settings import WorkerConfig, served_queues
 from horsies.worker.snapshots import Snapshots
@@ -149,6 +150,7 @@ class Worker:
                     lasting.create_task(watch.run(), name="death watch"),
                     lasting.create_task(self._cancels.run(), name="cancels"),
                     lasting.create_task(self._bell.run(), name="retries"),
+                    lasting.create_task(LoopWatch().run(), name="loop watch"),
                 ]
                 self.ready.set()
                 try:
@@ -249,6 +251,8 @@ class Worker:
                 self._call_failure_hooks(one)
             elif one.outcome == "claim_lost":
                 _logger.warning("task %s: its claim was lost, the result is dropped", task.id)
+        if self._settings.is_burst and not self._dispatcher.running:
+            self._claimer.look()  # whether that was all
         self._claimer.room()
 
     def _call_failure_hooks(self, recorded: Recorded) -> None:
