@@ -41,11 +41,12 @@ format: $(READY) ## rewrite the code in the house format
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-faults: $(READY) ## break things on purpose: kill -9, lost notifications, races
-	$(BIN)/python -m pytest -m faults tests
+faults: $(READY) ## break things on purpose: hundreds of kill -9, races, outages, clocks
+	HORSIES_FAULT_ROUNDS=20 HORSIES_FAULT_EXAMPLES=200 $(BIN)/python -m pytest -m faults -n $(JOBS) --dist worksteal tests
 
-faults-long: $(READY) ## the same for hours of bad luck: hundreds of kills
-	HORSIES_FAULT_ROUNDS=60 HORSIES_FAULT_EXAMPLES=1000 $(BIN)/python -m pytest -m faults -n 2 tests
+faults-long: $(READY) ## the same with more bad luck, and 100,000 tasks among kills and restarts
+	HORSIES_FAULT_ROUNDS=60 HORSIES_FAULT_EXAMPLES=1000 $(BIN)/python -m pytest -m faults -n $(JOBS) --dist worksteal tests
+	HORSIES_FAULT_TASKS=100000 $(BIN)/python -m pytest tests/faults/test_hundred_thousand.py
 
 bench: $(READY) ## measure every target, side by side with raw SQL and peers
 	$(BIN)/python -m benchmarks

@@ -89,7 +89,7 @@ def test_second_signal_ends_at_once(
     assert attempt["outcome"] == "WORKER_FAILURE"
 
 
-@pytest.mark.seed("S120")
+@pytest.mark.seed("S88", "S120")
 def test_child_that_exits_fails_its_task_and_is_replaced(
     start_worker: Start, load: Load, db: Database
 ) -> None:

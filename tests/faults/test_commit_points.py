@@ -197,6 +197,21 @@ def test_server_killed_at(name: str, side: Side, durable_cluster: DurableCluster
         assert _end(play) == (point.runs_when_cut, point.ends[1])
 
 
+@pytest.mark.seed("S106", "S107")
+def test_outcome_held_at_its_write_is_marked_as_finalizing(database_url: str) -> None:
+    with proxied(database_url) as (proxy, url), scene(url) as play:
+        hold = proxy.hold("horsies_complete_tasks", side="asked")
+        worker_id = play.wait_ready(_send("coroutine")(play, proxy))
+        hold.wait()
+
+        marked = "select finalizing_by_worker_id from horsies_tasks where finalizing_at is not null"
+        assert eventually(lambda: play.scalar(marked), within=15) == worker_id
+
+        proxy.hang_up()
+        assert _end(play) == (1, "COMPLETED")
+        assert play.scalar(marked) is None
+
+
 @pytest.mark.parametrize("kind", ["child", "coroutine", "thread"])
 def test_worker_killed_in_user_code(kind: str, database_url: str) -> None:
     with scene(database_url) as play:

@@ -1,13 +1,7 @@
-"""The database away, dropped, mute, slow, restarted; notifications lost; a pooler in between."""
+"""The database away, dropped, mute, slow, restarted; notifications lost."""
 
 import asyncio
-import shutil
-import subprocess
-import tempfile
 import time
-from collections.abc import Iterator
-from pathlib import Path
-from urllib.parse import parse_qs, urlsplit
 
 import psycopg
 import pytest
@@ -21,7 +15,6 @@ from horsies import (
     TaskResult,
     TaskSendErrorCode,
 )
-from horsies.embedded_postgres.privileges import server_account
 from support.cluster import DurableCluster
 from support.eventually import eventually
 from support.faults import scene
@@ -133,54 +126,3 @@ def test_lost_notifications_are_made_up_by_polling(database_url: str) -> None:
         play.wait_until_all_ended(within=20)
         for task_id, number in play.numbers.items():
             assert play.app.handle(task_id).get(timeout_ms=5_000).ok == number
-
-
-@pytest.fixture
-def pooled_url(database_url: str) -> Iterator[str]:
-    """The test database behind PgBouncer in transaction mode."""
-    program = shutil.which("pgbouncer", path="/usr/sbin:/usr/bin:/usr/local/bin")
-    if program is None:
-        pytest.skip("pgbouncer is not installed here (Debian: apt-get install pgbouncer)")
-    parts = urlsplit(database_url)
-    query = parse_qs(parts.query)
-    name = parts.path.lstrip("/")
-    directory = Path(tempfile.mkdtemp(prefix="horsies-bouncer-"))
-    directory.chmod(0o777)
-    host, port = query["host"][0], query.get("port", ["5432"])[0]
-    (directory / "ini").write_text(
-        f"[databases]\n{name} = host={host} port={port} user={parts.username} dbname={name}\n"
-        f"[pgbouncer]\nunix_socket_dir = {directory}\nlisten_port = 6432\nauth_type = any\n"
-        "pool_mode = transaction\ndefault_pool_size = 5\n"
-    )
-    command = [program, str(directory / "ini")]
-    bouncer = server_account().start(command, log=subprocess.DEVNULL, environment={})
-    try:
-        eventually((directory / ".s.PGSQL.6432").exists, within=10)
-        yield f"postgresql://{parts.username}@/{name}?host={directory}&port=6432"
-    finally:
-        bouncer.terminate()
-        bouncer.wait()
-        shutil.rmtree(directory)
-
-
-def test_everything_works_behind_a_transaction_mode_pooler(pooled_url: str) -> None:
-    app = Horsies(
-        AppConfig(broker=PostgresConfig(database_url=pooled_url, pgbouncer_transaction_mode=True))
-    )
-
-    @app.task("double")
-    async def double(number: int) -> TaskResult[int, TaskError]:
-        return TaskResult(ok=2 * number)
-
-    with scene(pooled_url, broker={"pgbouncer_transaction_mode": True}) as play:
-        play.start_worker("--processes", "2")
-        play.send("child", range(10))
-        play.send("coroutine", range(10, 20))
-
-        play.wait_until_all_ended(within=60)
-
-        play.assert_invariants()
-        for task_id, number in play.numbers.items():
-            assert play.app.handle(task_id).get(timeout_ms=5_000).ok == number
-    assert double.send(2).unwrap().cancel().unwrap()
-    app.get_broker().close()

@@ -72,6 +72,31 @@ def test_second_signal_stops_at_once_and_loses_nothing(database_url: str) -> Non
         assert play.scalar("select count(*) from horsies_task_attempts where will_retry") == 1
 
 
+@pytest.mark.seed("S81", "S83")
+@pytest.mark.parametrize("kind", ["child", "coroutine", "thread"])
+def test_time_limit_ends_only_its_own_task(database_url: str, kind: str) -> None:
+    with scene(database_url) as play:
+        play.start_worker("--processes", "2", "--threads", "2")
+        play.send(kind, range(1), -1)
+        play.send(kind, range(1, 2), -1, timeout_ms=1_000)
+        _wait_running(play, 2)
+
+        eventually(lambda: play.count("FAILED") == 1, within=30)
+        play.open_gate()
+
+        play.wait_until_all_ended(within=30)
+        play.assert_invariants()
+        (row,) = play.rows(
+            "select args::json ->> 0, t.error_code, t.failed_reason, a.error_message, a.outcome "
+            "from horsies_tasks t join horsies_task_attempts a on a.task_id = t.id "
+            "where status = 'FAILED'"
+        )
+        number, code, reason, message, outcome = row
+        assert (number, code, outcome) == ("1", "TASK_TIMEOUT", "WORKER_FAILURE")
+        assert "timed out" in message
+        assert reason
+
+
 @pytest.mark.seed("S50", "S143")
 def test_frozen_child_loses_its_heartbeat_and_is_given_up(database_url: str) -> None:
     with scene(database_url) as play:
@@ -88,7 +113,6 @@ def test_frozen_child_loses_its_heartbeat_and_is_given_up(database_url: str) -> 
         eventually(lambda: play.scalar(crashed) == 1, within=60)
 
 
-@pytest.mark.seed("S91", "S92")
 def test_many_are_cancelled_and_requeued_by_filter_after_a_count(database_url: str) -> None:
     with scene(database_url) as play:
         play.send("child", range(5))

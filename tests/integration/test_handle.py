@@ -264,6 +264,7 @@ def test_requeue_of_a_completed_task_must_be_asked_for(
     assert good(handle.requeue(include_completed=True)) is True
 
 
+@pytest.mark.seed("S91")
 async def test_requeue_failed_takes_all_that_match(app: Horsies, db: Database) -> None:
     for number in range(5):
         task_id = good(app.tasks["add"].send(number)).task_id

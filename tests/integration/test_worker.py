@@ -71,7 +71,7 @@ async def run_one(app: Horsies, name: str, *args: Any) -> tuple[str, Any]:
     return handle.task_id, result
 
 
-@pytest.mark.seed("S3", "S4", "S19", "S20", "S21", "S59", "S60")
+@pytest.mark.seed("S3", "S4", "S19", "S20", "S21", "S59", "S60", "S74")
 async def test_tasks_run_on_the_loop_and_in_threads(app: Horsies, db: Database) -> None:
     add = good(await app.tasks["add"].send_async(2, b=3))
     echo = good(await app.tasks["echo"].send_async("hé"))
@@ -366,6 +366,7 @@ async def test_deadline_does_not_stop_a_running_task(new_app: NewApp, db: Databa
     assert result.ok_value == 1
 
 
+@pytest.mark.seed("S78")
 async def test_logging_of_a_task_is_stored_with_its_attempt(new_app: NewApp, db: Database) -> None:
     app = new_app()
 
@@ -389,6 +390,7 @@ async def test_logging_of_a_task_is_stored_with_its_attempt(new_app: NewApp, db:
     assert "hello" in good(talks.info(include_log=True)).log
 
 
+@pytest.mark.seed("S80")
 async def test_failure_hooks_are_called_once_per_terminal_failure(
     new_app: NewApp, db: Database
 ) -> None:

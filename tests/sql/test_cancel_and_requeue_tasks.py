@@ -77,7 +77,7 @@ def test_cancelled_claim_is_lost_to_its_worker(db: Database) -> None:
     assert db.status(claim.id) == "CANCELLED"
 
 
-@pytest.mark.seed("S12")
+@pytest.mark.seed("S12", "S91", "S92")
 def test_failed_task_is_requeued_with_attempts_going_on(db: Database) -> None:
     claim = db.running(max_retries=3, task_options=retry_options(3))
     db.fail(claim, failed_reason="why")

@@ -77,6 +77,7 @@ def define(function: Callable[..., Any] = good, **options: Any) -> TaskDefinitio
     return define_task(function, "stable.feed", config=CONFIG, **options)
 
 
+@pytest.mark.seed("S57")
 @pytest.mark.parametrize(
     ("function", "options", "code", "text"),
     [

@@ -1,0 +1,89 @@
+"""A worker of another machine: another host name, and pids that mean nothing here."""
+
+import os
+import shutil
+import subprocess
+import sys
+
+import psutil
+import pytest
+
+from support.cluster import kill_process
+from support.eventually import eventually
+from support.faults import Scene, scene
+
+pytestmark = [pytest.mark.faults, pytest.mark.slow, pytest.mark.timeout(120)]
+
+ELSEWHERE = ("unshare", "--uts", "--pid", "--fork", "--mount-proc", "--kill-child", "sh", "-c",
+             'hostname elsewhere && exec "$@"', "sh", sys.executable, "-m")  # fmt: skip
+QUIET = {"running_stale_threshold_ms": 6_000, "claimed_stale_threshold_ms": 60_000}
+HOLDING_BACK = {"prefetch_buffer": 1, "claim_lease_ms": 60_000}
+
+
+@pytest.fixture(autouse=True)
+def needs_namespaces() -> None:
+    if os.getuid() != 0 or shutil.which("unshare") is None:
+        pytest.skip("only root can give a process another host name and pids of its own")
+    tried = subprocess.run([*ELSEWHERE[:6], "true"], capture_output=True, text=True, check=False)
+    if tried.returncode:
+        pytest.skip(f"no namespaces here: {tried.stderr.strip()}")
+
+
+def _start_elsewhere(play: Scene) -> "subprocess.Popen[bytes]":
+    """A worker elsewhere that runs one task and holds another as a claim."""
+    play.send("child", range(2), -1)
+    worker = play.start_worker("--processes", "1", python=ELSEWHERE)
+    eventually(lambda: play.begun().total() == 1 and play.count("CLAIMED") == 1, within=30)
+    assert play.scalar("select hostname from horsies_worker_states limit 1") == "elsewhere"
+    return worker
+
+
+def test_claims_come_back_with_the_session_runs_with_the_threshold(database_url: str) -> None:
+    with scene(database_url, app=HOLDING_BACK, recovery=QUIET) as play:
+        worker = _start_elsewhere(play)
+        play.send("child", range(2, 3), -1)
+        here = play.start_worker("--processes", "1")
+        eventually(lambda: play.begun()[2] == 1, within=30)
+
+        for process in psutil.Process(worker.pid).children():
+            kill_process(process.pid)
+
+        eventually(lambda: not play.rows(_HELD, "CLAIMED", "elsewhere"), within=20)
+        assert play.count("RUNNING") == 2, "user code may still run over there"
+        play.open_gate()
+        play.wait_until_all_ended(within=40)
+        play.assert_invariants()
+        ends = play.rows(
+            "select a.error_code, a.finished_at - b.sent_at > '5.9 seconds' "
+            "from horsies_task_attempts a cross join lateral (select max(sent_at) as sent_at "
+            "from horsies_heartbeats h where h.task_id = a.task_id and h.sent_at < a.finished_at "
+            "and h.hostname = 'elsewhere' and h.role = 'runner') b "
+            "where a.worker_hostname = 'elsewhere'"
+        )
+        assert ends == [("WORKER_CRASHED", True)]
+        assert here.poll() is None
+
+
+def test_living_worker_elsewhere_is_left_alone(database_url: str) -> None:
+    """Its pids exist here as other processes, or not at all; its journal may lie in our memory."""
+    with scene(database_url, app=HOLDING_BACK, recovery=QUIET) as play:
+        _start_elsewhere(play)
+        for _ in range(2):
+            play.wait_ready(play.start_worker("--processes", "1"))
+
+        ticks = "select count(*) from horsies_worker_states where hostname <> 'elsewhere'"
+        eventually(lambda: play.scalar(ticks) >= 4, within=30)
+
+        assert play.count("RUNNING") == 1
+        assert play.count("CLAIMED") == 1
+        assert play.scalar("select count(*) from horsies_task_attempts") == 0
+        play.open_gate()
+        play.wait_until_all_ended(within=30)
+        play.assert_invariants()
+        assert play.begun() == {0: 1, 1: 1}
+
+
+_HELD = (
+    "select id from horsies_tasks where status = %s and claimed_by_worker_id in "
+    "(select worker_id from horsies_worker_states where hostname = %s)"
+)
