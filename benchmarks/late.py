@@ -9,14 +9,14 @@ from benchmarks import ours, stage
 from benchmarks.ours import WIDE
 from benchmarks.stage import connect, worker
 
-_PRODUCERS = 4
+_STEADY_S, _BATCH = 8.0, 200  # 2,000 plain tasks a second meanwhile
 _OPEN_S = (0.2, 0.5, 1.0, 2.0)  # how long each producer keeps its transactions open
 _ROWS = 5  # tasks per transaction
 
 
 @dataclass(frozen=True, slots=True)
 class Late:
-    """The drain's rate, and commit → start of the rows whose transaction was long."""
+    """The plain tasks' rate, and commit → start of the rows whose transaction was long."""
 
     rate: float
     count: int
@@ -26,33 +26,39 @@ class Late:
 
 
 def late_commits(url: str, count: int) -> Late:
-    """Drain `count` tasks under a held snapshot while others commit theirs late."""
+    """Do `count` tasks under a held snapshot, then keep up with producers while some commit late.
+
+    The queue is nearly empty then: what a late row waits for is only to be found.
+    """
     stop = threading.Event()
     committed: dict[str, float] = {}
     with ours.sending(url) as module, connect(url) as connection, ours.snapshot_held(url):
         ours.fill(url, "noop", count)
         producers = [
             threading.Thread(target=_produce, args=(url, module, open_s, stop, committed))
-            for open_s in _OPEN_S[:_PRODUCERS]
+            for open_s in _OPEN_S
         ]
         with worker(url, *WIDE):
-            stage.watch(connection, 1)
+            stage.watch(connection, count)
             for producer in producers:
                 producer.start()
-            samples = stage.watch(connection, count)
+            deadline, steady = time.monotonic() + _STEADY_S, 0
+            while time.monotonic() < deadline:
+                module.noop.send_many([(n,) for n in range(_BATCH)]).unwrap()
+                steady += _BATCH
+                stop.wait(0.1)
             stop.set()
             for producer in producers:
                 producer.join()
-            stage.watch(connection, count + len(committed))
-        stage.check_invariants(connection, count + len(committed))
+            stage.watch(connection, count + steady + len(committed))
+        stage.check_invariants(connection, count + steady + len(committed))
         started = connection.execute(
             "select id, extract(epoch from started_at) from horsies_tasks where id = any (%s)",
             [list(committed)],
         ).fetchall()
     delays = sorted((float(at) - committed[task_id]) * 1000 for task_id, at in started)
-    rate = samples[-1][1] / (samples[-1][0] - samples[0][0])
     return Late(
-        rate,
+        steady / _STEADY_S,
         len(delays),
         statistics.median(delays),
         delays[int(len(delays) * 0.99)],

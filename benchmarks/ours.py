@@ -182,13 +182,16 @@ def work_off(
         base = stage.attempts_so_far(connection)
         before = stage.counters(connection)
         with ExitStack() as running:
-            processes = [
-                running.enter_context(worker(url, *options, **environment)) for _ in range(workers)
-            ]
-            stage.watch(connection, 1, base=base, pause_s=0.005)
+            with stage.gate(url, workers):
+                processes = [
+                    running.enter_context(worker(url, *options, **environment))
+                    for _ in range(workers)
+                ]
             cpu = (stage.server_cpu_s(connection), sum(map(stage.family_cpu_s, processes)))
             sampled = (lambda done: on_sample(done, processes)) if on_sample else (lambda _: None)
-            samples = stage.watch(connection, count, base=base, on_sample=sampled)
+            samples = stage.watch(
+                connection, count, base=base, pause_s=min(0.05, count / 1e6), on_sample=sampled
+            )
             server = stage.server_cpu_s(connection) - cpu[0]
             own = sum(map(stage.family_cpu_s, processes)) - cpu[1]
         measured = samples[-1][1] - samples[0][1]

@@ -179,6 +179,22 @@ def family_rss_mb(process: psutil.Process) -> float:
     return total
 
 
+@contextmanager
+def gate(url: str, workers: int) -> Iterator[None]:
+    """Nothing can be claimed until so many workers, started in the block, have shown themselves."""
+    with connect(url) as connection:
+        ready = "select count(distinct worker_id) from horsies_worker_states"
+        wanted = number(connection, ready) + workers
+        with connection.transaction():
+            connection.execute("lock table horsies_tasks in access exclusive mode")
+            yield
+            deadline = time.monotonic() + 60
+            while number(connection, ready) < wanted:
+                if time.monotonic() > deadline:
+                    raise TimeoutError("the workers did not show themselves")
+                time.sleep(0.02)
+
+
 def watch(
     connection: Connection,
     until: int,

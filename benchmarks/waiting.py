@@ -31,7 +31,7 @@ def large_results(url: str, count: int) -> float:
     sizes: list[float] = []
     with ours.sending(url) as module:
         module.large.send_many([(_MB,) for _ in range(count)]).unwrap()
-    ours.work_off(url, count, on_sample=lambda _, ps: sizes.append(stage.family_rss_mb(ps[0])))
+    ours.work_off(url, count, on_sample=lambda _, ps: sizes.append(ps[0].memory_info().rss / _MB))
     return max(sizes)
 
 
