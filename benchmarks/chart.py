@@ -21,7 +21,8 @@ class Plot:
     x_label: str
     y_label: str
     lines: dict[str, list[tuple[float, float]]]
-    is_log: bool = True  # of the x axis; y always starts at nought
+    is_log: bool = True  # of the x axis
+    has_log_y: bool = False  # from one up; else y starts at nought
 
 
 def write_bars(path: Path, bars: Sequence[tuple[str, float]]) -> None:
@@ -53,9 +54,8 @@ def write_curves(path: Path, plot: Plot) -> None:
     xs, top = sorted({x for x, _ in points}), _round_up(max(y for _, y in points))
     parts = _opening(_WIDTH, _HEIGHT)
     parts.append(f'<text x="{_X0}" y="22" font-size="15">{escape(plot.title)}</text>')
-    for step in range(5):
-        value = top * step / 4
-        y = _y(value, top)
+    for value in _steps(top, plot):
+        y = _y(value, top, plot)
         parts.append(
             f'<line x1="{_X0}" y1="{y:.1f}" x2="{_X1}" y2="{y:.1f}" stroke="#ddd"/>'
             f'<text x="{_X0 - 8}" y="{y + 4:.1f}" text-anchor="end">{_short(value)}</text>'
@@ -86,7 +86,7 @@ def _line(
     line: Sequence[tuple[float, float]],
 ) -> list[str]:
     colour = _COLOURS[index % len(_COLOURS)]
-    places = [(_x(x, xs, is_log=plot.is_log), _y(y, top)) for x, y in line]
+    places = [(_x(x, xs, is_log=plot.is_log), _y(y, top, plot)) for x, y in line]
     path = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
     parts = [f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>']
     if len(places) <= 20:
@@ -106,8 +106,15 @@ def _x(value: float, xs: list[float], *, is_log: bool) -> float:
     return _X0 + (_X1 - _X0) * (value - low) / ((high - low) or 1)
 
 
-def _y(value: float, top: float) -> float:
-    return _Y0 - (_Y0 - _Y1) * value / (top or 1)
+def _y(value: float, top: float, plot: Plot) -> float:
+    part = math.log10(max(value, 1)) / math.log10(top) if plot.has_log_y else value / (top or 1)
+    return _Y0 - (_Y0 - _Y1) * part
+
+
+def _steps(top: float, plot: Plot) -> list[float]:
+    if plot.has_log_y:
+        return [10.0**n for n in range(12) if 10.0**n <= top]
+    return [top * step / 4 for step in range(5)]
 
 
 def _ticks(xs: list[float], *, is_log: bool) -> list[float]:
@@ -115,7 +122,8 @@ def _ticks(xs: list[float], *, is_log: bool) -> list[float]:
         return xs
     if is_log:
         return [10.0**n for n in range(math.ceil(math.log10(xs[0])), 12) if 10.0**n <= xs[-1]]
-    return [xs[0] + (xs[-1] - xs[0]) * step / 5 for step in range(6)]
+    step = _round_up((xs[-1] - xs[0]) / 8)
+    return [step * n for n in range(20) if xs[0] <= step * n <= xs[-1]]
 
 
 def _round_up(value: float) -> float:

@@ -36,8 +36,9 @@ class Curves:
             lines.setdefault(line, []).append((x, y))
             self._say(f"{name}: {line}, {x:,.6g} {x_label}: {y:,.6g} {y_label}")
         store("curves-quick" if self._is_quick else "curves", {name: lines})
+        plot = Plot(title, x_label, y_label, lines, is_log, has_log_y=name == "settling")
         folder = RESULTS if self._is_quick else IMAGES
-        write_curves(folder / f"curve-{name}.svg", Plot(title, x_label, y_label, lines, is_log))
+        write_curves(folder / f"curve-{name}.svg", plot)
 
     def _sizes(self, *full: int) -> tuple[int, ...]:
         return tuple(size // 20 for size in full[:3]) if self._is_quick else full
@@ -143,6 +144,7 @@ class Curves:
 
     def _shares(self) -> Iterator[Point]:
         """Two unequal workers, ready before the tasks are sent: what part the larger one does."""
+        yield from (("fair", part, part) for part in (0.2, 0.8))
         for line, task, option, sizes in (
             ("coroutines, 10 ms", "nap", "--concurrency", (10, 40)),
             ("children, 10 ms", "child", "--processes", (1, 3)),

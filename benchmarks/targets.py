@@ -251,11 +251,11 @@ class Targets:
     def _idle(self) -> Iterator[Figure]:
         times = (8, 4) if self._is_quick else (60, 12)
         idle = self._on("idle worker", lambda url: ours.idle(url, *times))
-        yield at_most("idle worker", idle["statements_per_s"], "stmts/s", 1)
-        yield at_most("idle worker", idle["cpu_percent"], "% CPU", 1)
-        yield at_most("idle worker", idle["connections"], "conns", 4)
+        yield at_most("idle worker, statements/s", idle["statements_per_s"], "stmts/s", 1)
+        yield at_most("idle worker, processor share", idle["cpu_percent"], "% CPU", 1)
+        yield at_most("idle worker, connections", idle["connections"], "conns", 4)
         children = f"children {idle['children_mb']:.0f} MB more"
-        yield at_most("idle worker", idle["rss_mb"], "MB", 80, children)
+        yield at_most("idle worker, memory", idle["rss_mb"], "MB", 80, children)
 
     def _executors(self) -> Iterator[Figure]:
         self._say("executors")
