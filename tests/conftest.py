@@ -1,6 +1,7 @@
 """Fixtures for every test: fresh databases on one private server per run."""
 
 import os
+import random
 from collections.abc import Iterator
 
 import pytest
@@ -16,6 +17,13 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ.pop(name, None)
     if not hasattr(config, "workerinput"):
         cluster.start_run()
+        os.environ.setdefault("HORSIES_FAULT_SEED", str(random.randrange(10**6)))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    if kills := cluster.kill_count():
+        seed = os.environ["HORSIES_FAULT_SEED"]
+        terminalreporter.write_line(f"faults: {kills} real kills, HORSIES_FAULT_SEED={seed}")
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

@@ -299,4 +299,5 @@ def _user_location() -> SourceLocation | None:
 def _is_foreign(filename: str) -> bool:
     # Console scripts are foreign too: the frame of `bin/horsies` helps nobody.
     installed = map(sysconfig.get_path, ("stdlib", "purelib", "platlib", "scripts"))
-    return filename.startswith(("<", str(Path(__file__).parent), *installed))
+    directories = (str(Path(__file__).parent), *installed)
+    return filename.startswith(("<", *(directory + os.sep for directory in directories)))

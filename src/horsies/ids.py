@@ -39,13 +39,6 @@ def new_ids(count: int) -> list[str]:
 
 
 def _format(milliseconds: int, counter: int, tail: int) -> str:
-    number = (
-        (milliseconds & ((1 << 48) - 1)) << 80
-        | 0x7 << 76
-        | (counter >> 30) << 64
-        | 0b10 << 62
-        | (counter & ((1 << 30) - 1)) << 32
-        | tail
-    )
-    text = f"{number:032x}"
-    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+    high, low = (milliseconds >> 16) & 0xFFFF_FFFF, milliseconds & 0xFFFF
+    middle, last = 0x8000 | counter >> 16 & 0x3FFF, (counter & 0xFFFF) << 32 | tail
+    return f"{high:08x}-{low:04x}-7{counter >> 30:03x}-{middle:04x}-{last:012x}"

@@ -10,7 +10,7 @@ from types import ModuleType
 
 from horsies.app import Horsies
 from horsies.errors import ConfigurationError, ErrorCode, HorsiesError, SourceLocation, location_of
-from horsies.tasks.discovery import import_entry, is_path_entry
+from horsies.tasks.discovery import import_entry, is_path_entry, module_error
 
 _PROJECT_FILES = ("pyproject.toml", "setup.cfg", "setup.py")
 
@@ -60,7 +60,7 @@ def _import(entry: str) -> ModuleType:
         raise
     except FileNotFoundError as error:
         if not is_path_entry(entry) or Path(entry).exists():
-            raise _broken(entry, error) from error
+            raise module_error(entry, error) from error
         raise _refusal(
             f"file not found: {entry}", "check the path and the working directory"
         ) from None
@@ -69,7 +69,7 @@ def _import(entry: str) -> ModuleType:
         place = location_of(error)
         raise _refusal(f"cannot import {entry!r}: {error}", cure, place) from error
     except Exception as error:  # the module's own code is user code
-        raise _broken(entry, error) from error
+        raise module_error(entry, error) from error
     finally:
         if before is None:
             del os.environ["HORSIES_SUPPRESS_SENDS"]
@@ -105,13 +105,3 @@ def _apps(module: ModuleType) -> dict[str, Horsies]:
 
 def _refusal(message: str, cure: str, location: SourceLocation | None = None) -> ConfigurationError:
     return ConfigurationError(message, ErrorCode.CLI_INVALID_ARGS, location, help_text=cure)
-
-
-def _broken(entry: str, error: Exception) -> ConfigurationError:
-    return ConfigurationError(
-        f"error while importing module: {entry}",
-        ErrorCode.MODULE_EXEC_ERROR,
-        location_of(error),
-        notes=[f"{type(error).__name__}: {error}"],
-        help_text="module-level code must run without errors: move work into functions",
-    )

@@ -1,5 +1,6 @@
 """`horsies worker` as a process: children, signals, options."""
 
+import os
 import signal
 import socket
 from collections.abc import Callable
@@ -157,6 +158,26 @@ def test_reload_restarts_with_the_new_code(
     assert worker.stop() == 0
 
 
+def test_ctrl_c_in_a_terminal_lets_a_reloading_worker_finish(
+    start_worker: Start, load: Load, db: Database, gate: Path, tmp_path: Path
+) -> None:
+    keyboard, terminal = os.openpty()
+    held = good(load().hold.send(str(gate)))
+    worker = start_worker("--processes", "1", "--reload", directory=tmp_path, terminal=terminal)
+    eventually(lambda: inside(gate), within=20)
+
+    os.write(keyboard, b"\x03")
+    eventually(lambda: "1 tasks to finish" in worker.log())
+    # Once it waits for its child, it has sent all the signals it ever will.
+    eventually(lambda: Path(f"/proc/{worker.pid}/wchan").read_text() in ("do_wait", "0"))
+    gate.touch()
+
+    assert worker.wait() == 0, worker.log()
+    assert db.status(held.task_id) == "COMPLETED"
+    os.close(keyboard)
+    os.close(terminal)
+
+
 _SHOP = """
 import os
 from horsies import Horsies
@@ -170,6 +191,19 @@ app = Horsies(AppConfig(broker=PostgresConfig(database_url=os.environ["HORSIES_T
 async def version() -> TaskResult[int, TaskError]:
     return TaskResult(ok={version})
 """
+
+
+def test_signals_that_come_again_and_again_end_a_worker_cleanly(start_worker: Start) -> None:
+    worker = start_worker("--processes", "1").wait_ready()
+
+    def has_ended() -> bool:
+        for _ in range(1000):
+            worker.signal(signal.SIGTERM)
+        return worker.process.poll() is not None
+
+    eventually(has_ended)
+
+    assert worker.wait() == 0, worker.log()
 
 
 def test_connections_do_not_grow_with_processes(

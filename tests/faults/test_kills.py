@@ -1,6 +1,5 @@
 """Real kills at random points: worker, child, server. Each ends in the invariants over all rows."""
 
-import os
 import random
 import threading
 
@@ -8,18 +7,9 @@ import pytest
 
 from support.cluster import DurableCluster
 from support.eventually import eventually
-from support.faults import Scene, kill_one_child, scene
+from support.faults import ROUNDS, Scene, kill_children, scene
 
 pytestmark = [pytest.mark.faults, pytest.mark.slow]
-# `make faults` turns the screw; `make test` takes the short form.
-ROUNDS = int(os.environ.get("HORSIES_FAULT_ROUNDS", "4"))
-
-
-@pytest.fixture
-def seeded() -> random.Random:
-    seed = int(os.environ.get("HORSIES_FAULT_SEED", random.SystemRandom().randrange(10**6)))
-    print(f"HORSIES_FAULT_SEED={seed}")  # shown with a failure, to repeat it
-    return random.Random(seed)
 
 
 def _pause(seeded: random.Random, low: float, high: float) -> None:
@@ -37,7 +27,7 @@ def test_workers_killed_at_random_lose_nothing(database_url: str, seeded: random
         for _ in range(ROUNDS):
             victim = play.start_worker("--processes", "2")
             _pause(seeded, 0.8, 2.0)
-            victim.kill()
+            play.kill(victim)
 
         play.wait_until_all_ended(within=120)
         assert steady.poll() is None
@@ -55,7 +45,7 @@ def test_children_killed_at_random_end_only_their_own_task(
         eventually(lambda: play.count("COMPLETED") > 0, within=30)
 
         for _ in range(ROUNDS * 3):
-            kill_one_child(worker)
+            kill_children(worker, at_most=1)
             _pause(seeded, 0.05, 0.2)
 
         play.wait_until_all_ended(within=60)
@@ -118,7 +108,7 @@ def test_killed_worker_is_noticed_in_seconds(database_url: str) -> None:
         play.start_worker("--processes", "1")
         eventually(lambda: _worker_count(play) == 2, within=30)
 
-        victim.kill()
+        play.kill(victim)
 
         eventually(lambda: _recorded_crashes(play) == 1, within=15)
         message = play.scalar("select error_message from horsies_task_attempts")

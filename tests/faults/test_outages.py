@@ -1,5 +1,6 @@
 """The database away, dropped, mute, slow, restarted; notifications lost; a pooler in between."""
 
+import asyncio
 import shutil
 import subprocess
 import tempfile
@@ -11,7 +12,15 @@ from urllib.parse import parse_qs, urlsplit
 import psycopg
 import pytest
 
-from horsies import AppConfig, Horsies, PostgresConfig, TaskError, TaskResult, TaskSendErrorCode
+from horsies import (
+    AppConfig,
+    Horsies,
+    OperationalErrorCode,
+    PostgresConfig,
+    TaskError,
+    TaskResult,
+    TaskSendErrorCode,
+)
 from horsies.embedded_postgres.privileges import server_account
 from support.cluster import DurableCluster
 from support.eventually import eventually
@@ -73,6 +82,27 @@ def test_mute_database_gives_the_sender_a_retryable_error_in_bounded_time(
         handle = noop.retry_send(error).unwrap()
         assert handle.task_id == error.task_id
         app.get_broker().close()
+
+
+async def test_a_timed_wait_ends_in_time_also_when_the_database_is_mute(database_url: str) -> None:
+    with proxied(database_url) as (proxy, url):
+        app = Horsies(AppConfig(broker=PostgresConfig(database_url=url, pool_timeout=300)))
+
+        @app.task("noop")
+        def noop() -> TaskResult[None, TaskError]:
+            return TaskResult(ok=None)
+
+        handle = noop.send().unwrap()
+        handle.get(1)
+        await handle.get_async(1)
+        proxy.mute()
+
+        async with asyncio.timeout(30):
+            waits = [await handle.get_async(100), await asyncio.to_thread(handle.get, 100)]
+
+        assert {wait.err_value.error_code for wait in waits} == {OperationalErrorCode.BROKER_ERROR}
+        proxy.unmute()
+        await app.get_broker().close_async()
 
 
 def test_server_restarted_under_a_worker_loses_nothing(durable_cluster: DurableCluster) -> None:
@@ -142,7 +172,7 @@ def test_everything_works_behind_a_transaction_mode_pooler(pooled_url: str) -> N
     async def double(number: int) -> TaskResult[int, TaskError]:
         return TaskResult(ok=2 * number)
 
-    with scene(pooled_url, is_pooled=True) as play:
+    with scene(pooled_url, broker={"pgbouncer_transaction_mode": True}) as play:
         play.start_worker("--processes", "2")
         play.send("child", range(10))
         play.send("coroutine", range(10, 20))

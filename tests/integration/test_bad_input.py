@@ -211,7 +211,7 @@ def test_arguments_that_cannot_be_written_are_refused_by_parameter(
         return TaskResult(ok=anything)
 
     error = bad(take.send(value))
-    direct = take.definition.encode_result(take(value))
+    direct = take.definition.settle_result(take(value))[0]
 
     assert error.code is TaskSendErrorCode.VALIDATION_FAILED
     assert "parameter 'anything'" in error.message

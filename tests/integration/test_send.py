@@ -202,9 +202,9 @@ def test_payload_limits(
         return TaskResult(ok=text)
 
     good(echo.send("x" * 60))
-    error = bad(echo.send("x" * 100))
+    errors = [bad(echo.send("x" * 100)), bad(echo.send("€" * 40))]  # 120 bytes in UTF-8
 
-    assert error.code is CODE.PAYLOAD_TOO_LARGE
+    assert [error.code for error in errors] == [CODE.PAYLOAD_TOO_LARGE] * 2
     assert db.statuses() == {"PENDING": 1}
     assert "payload_warn_bytes" in caplog.text
 
@@ -272,6 +272,34 @@ def test_concurrent_sends_of_one_key_store_one_row(app: Horsies, db: Database) -
     assert len({handle.task_id for handle in handles}) == 1
     assert sum(handle.created for handle in handles) == 1
     assert db.statuses() == {"PENDING": 1}
+
+
+def test_key_freed_while_it_is_looked_up_is_taken(
+    app: Horsies, db: Database, database_url: str
+) -> None:
+    keyed = app.tasks["add"].with_options(unique_key="k")
+    holder = good(keyed.send(1))
+    sent: list[Any] = []
+    slow_trigger = """
+        create function wait_for_lock() returns trigger language plpgsql as
+        $$ begin perform pg_advisory_xact_lock(7); return null; end $$;
+        create trigger wait_for_lock after insert on horsies_tasks
+        for each statement execute function wait_for_lock()"""
+
+    with psycopg.connect(database_url) as blocker:
+        db.execute(slow_trigger)
+        blocker.execute("select pg_advisory_lock(7)")
+        thread = threading.Thread(target=lambda: sent.append(keyed.send(1)))
+        thread.start()
+        eventually(
+            lambda: db.execute("select 1 from pg_stat_activity where wait_event = 'advisory'")
+        )
+        good(holder.cancel())
+    thread.join(timeout=20)
+
+    handle = good(sent[0])
+    assert handle.created
+    assert handle.task_id != holder.task_id
 
 
 async def test_concurrent_awaiting_sends_of_one_key_store_one_row(

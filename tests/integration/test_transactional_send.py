@@ -254,8 +254,12 @@ def test_the_default_schema_is_found_from_another_search_path(
     assert stored(app, handle.task_id)
 
 
-def test_a_row_factory_of_the_users_changes_nothing(app: Horsies, database_url: str) -> None:
-    with Connection.connect(database_url, row_factory=psycopg.rows.dict_row) as connection:
+@pytest.mark.parametrize("cursor", [psycopg.Cursor, psycopg.ClientCursor, psycopg.RawCursor])
+def test_row_and_cursor_factories_of_the_users_change_nothing(
+    app: Horsies, database_url: str, cursor: Any
+) -> None:
+    factories = {"row_factory": psycopg.rows.dict_row, "cursor_factory": cursor}
+    with Connection.connect(database_url, **factories) as connection:
         sent = app.tasks["greet"].with_options(connection=connection).send("Ann")
 
     assert stored(app, sent.unwrap().task_id)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from horsies import Horsies
-from horsies.config import CustomQueueConfig, QueueMode
+from horsies.config import CustomQueueConfig, QueueMode, WorkerResilienceConfig
 from horsies.database.statement import Statement
 from horsies.result import TaskError, TaskResult
 from horsies.tasks.claims import ClaimedTask
@@ -732,3 +732,25 @@ async def test_task_sent_while_a_claim_is_answered_is_not_left_to_the_poll(
 
     row = db.task(handles[0].task_id)
     assert row["started_at"] - row["enqueued_at"] < timedelta(seconds=2)
+
+
+async def test_burst_ends_with_its_last_task_and_not_with_the_next_poll(
+    new_app: NewApp, db: Database
+) -> None:
+    app = new_app(resilience=WorkerResilienceConfig(notify_poll_interval_ms=300_000))
+    gate = Gate()
+    handle = good(await gate.task(app).send_async(1))
+
+    async with working(app, is_burst=True) as worker:
+        claimer = worker._claimer
+
+        async def has_nothing_more_to_claim() -> bool:
+            return not any(claimer._may_have_more) and not claimer._owes_full_look
+
+        await gate.wait_for(1)
+        await eventually_async(has_nothing_more_to_claim)
+        gate.open.set()
+        async with asyncio.timeout(10):
+            await worker.stopping.wait()
+
+    assert db.status(handle.task_id) == "COMPLETED"

@@ -343,3 +343,15 @@ def test_claims_without_caps_do_not_wait_for_each_other(
         claims = committing.claim(4)
 
     assert len(claims) == 2
+
+
+def test_deadline_that_passes_during_the_pass_is_kept(db: Database) -> None:
+    task_id = db.insert(good_until=at(5))
+    take = """
+        select id from horsies_take_tasks('worker-a', 'host-a', 1, '1 minute', %s, array[%s],
+            array[1], array[1], array[2001])
+    """
+
+    assert db.execute(take, at(5), task_id) == []
+    assert db.status(task_id) == "PENDING"
+    assert db.execute(take, at(4.9), task_id) == [{"id": task_id}]

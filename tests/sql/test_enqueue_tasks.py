@@ -154,6 +154,30 @@ def test_second_sender_of_a_key_waits_for_the_first(
     assert committing.statuses() == {"PENDING": 1}
 
 
+def test_key_freed_while_it_is_looked_up_is_free_at_the_next_try(
+    committing: Database, database_url: str
+) -> None:
+    holder = new_task(unique_key="k")
+    enqueue(committing, holder)
+    batch = new_task(unique_key="k"), new_task(unique_key="blocked")
+    receipts: list[Receipt] = []
+    other = connect(database_url)
+
+    with psycopg.connect(database_url) as blocker:
+        enqueue(Database(blocker), new_task(unique_key="blocked"))
+        thread = threading.Thread(target=lambda: receipts.extend(enqueue(other, *batch)))
+        thread.start()
+        committing.wait_until_blocked(other.connection.info.backend_pid)
+        committing.execute("update horsies_tasks set status = 'CANCELLED' where id = %s", holder.id)
+        blocker.rollback()
+    thread.join(timeout=10)
+
+    assert [receipt.outcome for receipt in receipts] == ["freed", "created"]
+    again = enqueue(other, *batch)
+    other.connection.close()
+    assert [receipt.outcome for receipt in again] == ["created", "exists"]
+
+
 @pytest.mark.seed("S132", "S134")
 def test_hand_written_row_needs_four_columns(db: Database) -> None:
     db.execute(

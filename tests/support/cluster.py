@@ -158,6 +158,25 @@ def remove_directory(directory: Path) -> None:
     shutil.rmtree(directory)
 
 
+def kill_process(pid: int) -> bool:
+    """`kill -9`, counted for the summary of the run; False when it was gone already."""
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return False
+    with _kills().open("ab") as file:
+        file.write(b"x")
+    return True
+
+
+def kill_count() -> int:
+    return _kills().stat().st_size if _kills().exists() else 0
+
+
+def _kills() -> Path:
+    return run_directory() / "kills"
+
+
 class DurableCluster:
     """A server of its own with durable settings, to be killed and started again."""
 
@@ -192,7 +211,7 @@ class DurableCluster:
 
     def kill9(self) -> None:
         """Kill the server as a power cut would, and wait until it is gone."""
-        os.kill(self.postmaster_pid, signal.SIGKILL)
+        kill_process(self.postmaster_pid)
         eventually(lambda: embedded_postgres.status(self.directory).postmaster_pid is None)
 
     def close(self) -> None:

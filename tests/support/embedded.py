@@ -24,6 +24,7 @@ from horsies.embedded_postgres import acquire
 project, idle_timeout, may_fork = json.loads(sys.argv[1])
 server = acquire(Path(project), idle_timeout=idle_timeout)
 if may_fork and os.fork():
+    server.release()
     os._exit(0)
 assert "embedded_postgres" not in sys.modules
 print(json.dumps({"url": server.url, "version": server.version}), flush=True)

@@ -32,6 +32,14 @@ def fail() -> None:
     raise LookupError("no horse here")
 
 
+def interrupt() -> None:
+    raise KeyboardInterrupt
+
+
+async def async_interrupt() -> None:
+    raise KeyboardInterrupt
+
+
 def leave(code: int) -> None:
     os._exit(code)
 
@@ -136,6 +144,12 @@ def write_much(lines: int) -> None:
 def grow(megabytes: int) -> int:
     globals()["grown"] = bytearray(os.urandom(1_048_576) * megabytes)
     return os.getpid()
+
+
+def grow_and_stay(begun: str, megabytes: int) -> None:
+    grow(megabytes)
+    note(begun)
+    time.sleep(60)
 
 
 def hog(begun: str, release: str) -> None:

@@ -1,12 +1,12 @@
 """What every fault test needs: an app on a given database, workers to kill, and the invariants."""
 
+import json
 import os
-import signal
 import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import util
 from pathlib import Path
@@ -16,16 +16,40 @@ import psutil
 import psycopg
 
 from horsies import Horsies
+from horsies.states import TASK_TRANSITIONS, TaskStatus
+from support.cluster import kill_process
 from support.eventually import eventually
 
+# `make faults` turns the screw; `make test` takes the short form.
+ROUNDS = int(os.environ.get("HORSIES_FAULT_ROUNDS", "4"))
+IS_SHORT = ROUNDS <= 4
 APP_FILE = Path(__file__).with_name("fault_app.py")
 ENDED = ("COMPLETED", "FAILED", "CANCELLED", "EXPIRED")
+
+# Every change of a status, written by the database itself.
+_AUDIT = """
+create table audit (
+    number bigint generated always as identity, task_id text, was text, became text);
+create function audit_status() returns trigger language plpgsql as $$
+begin
+    insert into audit (task_id, was, became) values (new.id, old.status, new.status);
+    return null;
+end $$;
+create trigger audit_status after update on horsies_tasks for each row
+    when (old.status is distinct from new.status) execute function audit_status();
+"""
+_MOVES = "select distinct was, became from audit"
+_ENDED_TWICE = """
+select task_id from audit group by task_id having
+    count(*) filter (where became in ('COMPLETED', 'FAILED', 'CANCELLED', 'EXPIRED')) >
+    count(*) filter (where was in ('COMPLETED', 'FAILED', 'CANCELLED', 'EXPIRED')) + 1
+"""
 
 
 class Scene:
     """One database with its ledger, an app to send with, and any number of workers."""
 
-    def __init__(self, url: str, *, is_pooled: bool) -> None:
+    def __init__(self, url: str, **settings: dict[str, Any]) -> None:
         self.url = url
         self.workers: list[subprocess.Popen[bytes]] = []
         self.numbers: dict[str, int] = {}
@@ -35,28 +59,53 @@ class Scene:
         given = {
             "HORSIES_FAULT_DATABASE_URL": url,
             "HORSIES_FAULT_LEDGER": self.ledger,
-            "HORSIES_FAULT_POOLED": "1" if is_pooled else "0",
+            "HORSIES_FAULT_SETTINGS": json.dumps(settings),
         }
         self.environment = os.environ | given
         self.module: Any = _load(given)
         self.app: Horsies = self.module.app
+        self.app.get_broker().session.ensure_schema()
+        self._execute(_AUDIT)
 
-    def start_worker(self, *options: str) -> subprocess.Popen[bytes]:
-        command = [sys.executable, "-m", "horsies.cli.main", "worker", f"{APP_FILE}:app", *options]
+    def start_worker(
+        self, *options: str, python: Sequence[str] = (sys.executable, "-m")
+    ) -> subprocess.Popen[bytes]:
+        command = [*python, "horsies.cli.main", "worker", f"{APP_FILE}:app", *options]
         worker = subprocess.Popen(command, env=self.environment, stderr=self._log, stdout=self._log)
         self.workers.append(worker)
         return worker
 
-    def send(self, kind: str, numbers: range, seconds: float = 0.0) -> None:
+    def kill(self, worker: subprocess.Popen[bytes]) -> None:
+        kill_process(worker.pid)
+        worker.wait()
+
+    def wait_ready(self, worker: subprocess.Popen[bytes]) -> str:
+        """Until the worker's first snapshot is stored; its id."""
+        statement = "select worker_id from horsies_worker_states where pid = %s limit 1"
+        found: str = eventually(lambda: self.scalar(statement, worker.pid), within=30)
+        return found
+
+    def send(self, kind: str, numbers: range, seconds: float = 0.0, **options: Any) -> None:
+        """Send tasks; less than no seconds means until the gate is opened."""
         task = getattr(self.module, kind)
+        task = task.with_options(**options) if options else task
         for number in numbers:
             handle = task.send(number, seconds).unwrap()
             self.numbers[handle.task_id] = number
+
+    def send_many(self, kind: str, numbers: range) -> None:
+        handles = getattr(self.module, kind).send_many([(number, 0.0) for number in numbers])
+        sent = zip(handles.unwrap(), numbers, strict=True)
+        self.numbers |= {handle.task_id: number for handle, number in sent}
 
     def scalar(self, statement: str, *values: Any) -> Any:
         with psycopg.connect(self.url, autocommit=True) as connection:
             row = connection.execute(statement, values).fetchone()  # type: ignore[arg-type]
             return row[0] if row else None
+
+    def _execute(self, statement: str) -> None:
+        with psycopg.connect(self.url, autocommit=True) as connection:
+            connection.execute(statement.encode())
 
     def rows(self, statement: str, *values: Any) -> list[Any]:
         with psycopg.connect(self.url, autocommit=True) as connection:
@@ -90,11 +139,25 @@ class Scene:
             "select t.id from horsies_tasks t join horsies_task_attempts a on a.task_id = t.id "
             "and a.outcome = 'COMPLETED' where t.status <> 'COMPLETED'"
         ), "a completed attempt completes its task"
+        moves = [tuple(map(TaskStatus, move)) for move in self.rows(_MOVES)]
+        assert [m for m in moves if m[1] not in TASK_TRANSITIONS[m[0]]] == [], "no other move"
+        assert not self.rows(_ENDED_TWICE), "a task ends once, unless it is requeued by hand"
         begun = self.begun()
         recorded = dict(self.rows("select task_id, count(*) from horsies_task_attempts group by 1"))
-        for task_id, number in self.numbers.items():
+        in_ledger = self.rows("select id from horsies_tasks where task_name <> 'interruptible'")
+        for (task_id,) in in_ledger:
+            number = self.numbers[task_id]
             runs, attempts = begun[number], recorded.get(task_id, 0)
             assert runs == attempts, f"task {number} began {runs} times, {attempts} are recorded"
+
+    def find_sent(self) -> None:
+        """Take stock of tasks sent by other programs."""
+        found = self.rows("select id, (args::json ->> 0)::integer from horsies_tasks")
+        self.numbers = {task_id: number for task_id, number in found if number is not None}
+
+    def open_gate(self) -> None:
+        """Let tasks sent with less than no seconds end."""
+        Path(f"{self.ledger}.open").touch()
 
     def begun(self) -> Counter[int]:
         """How often user code began, by number."""
@@ -108,6 +171,7 @@ class Scene:
         self.app.get_broker().close()
         self._log.close()
         Path(self.ledger).unlink()
+        Path(f"{self.ledger}.open").unlink(missing_ok=True)
 
     def log(self) -> str:
         self._log.seek(0)
@@ -115,8 +179,9 @@ class Scene:
 
 
 @contextmanager
-def scene(url: str, *, is_pooled: bool = False) -> Iterator[Scene]:
-    made = Scene(url, is_pooled=is_pooled)
+def scene(url: str, **settings: dict[str, Any]) -> Iterator[Scene]:
+    """A scene; `settings` are changes to the app's configuration: app, broker, recovery."""
+    made = Scene(url, **settings)
     try:
         yield made
     except BaseException:
@@ -135,12 +200,9 @@ def children_of(worker: subprocess.Popen[bytes]) -> list[psutil.Process]:
         return []
 
 
-def kill_one_child(worker: subprocess.Popen[bytes]) -> None:
-    for process in children_of(worker)[:1]:
-        try:
-            process.send_signal(signal.SIGKILL)
-        except psutil.Error:
-            return
+def kill_children(worker: subprocess.Popen[bytes], *, at_most: int) -> int:
+    """Kill executing children; how many."""
+    return sum(kill_process(child.pid) for child in children_of(worker)[:at_most])
 
 
 def _load(environment: dict[str, str]) -> Any:

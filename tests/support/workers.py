@@ -1,12 +1,14 @@
 """Real `horsies` processes for tests: start, wait until ready, signal, read what they said."""
 
 import contextlib
+import fcntl
 import json
 import os
 import signal
 import subprocess
 import sys
 import tempfile
+import termios
 from importlib import util
 from pathlib import Path
 from typing import Any
@@ -61,6 +63,11 @@ def run_horsies(
     )
 
 
+def _take_terminal() -> None:
+    """Make standard input the terminal of this session, so that its Ctrl-C reaches us."""
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+
 class WorkerProcess:
     """One `horsies worker`, in a process group of its own."""
 
@@ -70,6 +77,7 @@ class WorkerProcess:
         *options: str,
         locator: str = f"{APP_FILE}:app",
         directory: Path | None = None,
+        terminal: int | None = None,
         **settings: Any,
     ) -> None:
         self.url = url
@@ -78,9 +86,11 @@ class WorkerProcess:
             [*HORSIES, "worker", locator, *options],
             env=environment(url, settings),
             cwd=directory,
+            stdin=terminal,
             stdout=self._log,
             stderr=self._log,
             start_new_session=True,
+            preexec_fn=None if terminal is None else _take_terminal,  # noqa: PLW1509  # one ioctl
         )
 
     @property

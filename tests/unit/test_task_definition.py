@@ -53,6 +53,10 @@ def bare(n: int) -> TaskResult:  # type: ignore[type-arg]
     return TaskResult(ok=n)
 
 
+def halved(n: int) -> TaskResult[int]:  # type: ignore[type-arg]
+    return TaskResult(ok=n)
+
+
 def wraps(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     def wrapper(*args: Any) -> Any:
@@ -83,6 +87,7 @@ def define(function: Callable[..., Any] = good, **options: Any) -> TaskDefinitio
         (unannotated, {}, "HRS-100", "return annotation"),
         (plain, {}, "HRS-101", "TaskResult"),
         (bare, {}, "HRS-101", "two type parameters"),
+        (halved, {}, "HRS-101", "two type parameters"),
         (good, {"retries": 3}, "HRS-102", "retries"),
         (good, {"auto_retry_for": ["X"]}, "HRS-102", "auto_retry_for"),
         (good, {"retry_policy": {"max_retries": 3}}, "HRS-102", "retry_policy"),
@@ -331,7 +336,9 @@ def test_plain_returns_are_successes_when_allowed() -> None:
     assert task.err_type is TaskError
 
 
-@pytest.mark.parametrize(("function", "code"), [(unannotated, "HRS-100"), (bare, "HRS-101")])
+@pytest.mark.parametrize(
+    ("function", "code"), [(unannotated, "HRS-100"), (bare, "HRS-101"), (halved, "HRS-101")]
+)
 def test_plain_returns_still_need_a_usable_annotation(function: Any, code: str) -> None:
     with pytest.raises(TaskDefinitionError) as caught:
         define_task(function, "x", config=PLAIN)
@@ -361,7 +368,7 @@ def test_results_are_written_and_read_by_the_declared_type() -> None:
 
     task = define(f)
 
-    assert task.decode_result(task.encode_result(task.call())) == f()
+    assert task.decode_result(task.settle_result(task.call())[0]) == f()
 
 
 def test_a_result_over_the_limit_becomes_an_error() -> None:

@@ -7,11 +7,13 @@ culprit stands alone.
 import asyncio
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from itertools import islice
 from typing import Any, TypeAlias
 
 import psycopg
 from psycopg import Connection
+from psycopg.errors import UniqueViolation
 
 from horsies.broker.session import FAILURES, Session
 from horsies.database.rows import NewTask, Receipt
@@ -59,8 +61,10 @@ class Enqueuer:
         return self._write(batch[:middle]) + self._write(batch[middle:])
 
     def _insert(self, batch: Sequence[NewTask]) -> list[Answer]:
-        if _is_one_plain_row(batch) and (created := self._session.run(insert_task(batch[0]))):
-            return [*created]
+        if _is_one_plain_row(batch):
+            with suppress(UniqueViolation):  # the id is taken; by what, the general way tells
+                self._session.run(insert_task(batch[0]))
+                return [Receipt(batch[0].id, "created")]
         receipts = self._session.run(enqueue_tasks(batch))
         for _ in range(_MAX_TRIES):
             if not has_freed_key(receipts):
@@ -69,10 +73,10 @@ class Enqueuer:
         return [*receipts]
 
     async def _insert_async(self, batch: Sequence[NewTask]) -> list[Answer]:
-        if _is_one_plain_row(batch) and (
-            created := await self._session.run_async(insert_task(batch[0]))
-        ):
-            return [*created]
+        if _is_one_plain_row(batch):
+            with suppress(UniqueViolation):
+                await self._session.run_async(insert_task(batch[0]))
+                return [Receipt(batch[0].id, "created")]
         receipts = await self._session.run_async(enqueue_tasks(batch))
         for _ in range(_MAX_TRIES):
             if not has_freed_key(receipts):
@@ -108,14 +112,14 @@ class Enqueuer:
         if not first:
             return []
         self._session.ensure_schema()
-        with self._session.blocking_pool().connection() as connection:
+        with self._session.pool.connection() as connection:
             return _copy_rows(connection, first, rows)
 
     def enqueue_all(self, rows: Sequence[NewTask]) -> list[Receipt]:
         """Write rows in one transaction, all or none: a refused one undoes the others."""
         self._session.ensure_schema()
         receipts: list[Receipt] = []
-        pool = self._session.blocking_pool()
+        pool = self._session.pool
         with pool.connection() as connection, connection.transaction() as transaction:
             for batch in batches(rows):
                 receipts += run_blocking(connection, enqueue_tasks(batch))

@@ -4,6 +4,7 @@ Many awaiting callers share one read.
 """
 
 import asyncio
+import math
 import threading
 import weakref
 from collections.abc import Callable
@@ -32,7 +33,6 @@ class ResultWaiter:
         self._decode = decode
         self._wakes: dict[str, set[Callable[[], None]]] = {}
         self._lock = threading.Lock()
-        self._is_subscribed = False
         self._readers: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Reader] = (
             weakref.WeakKeyDictionary()
         )
@@ -47,7 +47,7 @@ class ResultWaiter:
                 woken.clear()
                 try:
                     self._session.ensure_schema()
-                    rows = self._session.run(read_results([task_id]))
+                    rows = self._session.run(read_results([task_id]), within=_look_s(deadline))
                 except FAILURES as error:
                     return _broker_error(task_id, error)
                 result = self._judge(task_id, rows[0] if rows else None)
@@ -76,7 +76,8 @@ class ResultWaiter:
                 woken.clear()
                 try:
                     await self._session.ensure_schema_async()
-                    row = await self._reader(loop).read(task_id)
+                    async with asyncio.timeout(_look_s(deadline)):
+                        row = await self._reader(loop).read(task_id)
                 except FAILURES as error:
                     return _broker_error(task_id, error)
                 result = self._judge(task_id, row)
@@ -102,16 +103,13 @@ class ResultWaiter:
     def _register(self, task_id: str, wake: Callable[[], None], *, may_wait: bool) -> None:
         with self._lock:
             self._wakes.setdefault(task_id, set()).add(wake)
-            should_subscribe = may_wait and not self._is_subscribed
-            self._is_subscribed = self._is_subscribed or should_subscribe
-        if should_subscribe:
+        if may_wait:
+            # Each time: our process may be a fork of the one that listens.
             try:
                 listener = self._session.listener()
             except FAILURES:
-                listener = None  # the read that follows tells the caller what is wrong
-            if listener is None:
-                self._is_subscribed = False
-            else:
+                return  # the read that follows tells the caller what is wrong
+            if listener is not None:
                 listener.subscribe("task_done", self._wake)
 
     def _unregister(self, task_id: str, wake: Callable[[], None]) -> None:
@@ -187,13 +185,18 @@ def _remaining(deadline: float | None) -> float:
     return _POLL_S if deadline is None else deadline - monotonic()
 
 
+def _look_s(deadline: float | None) -> float:
+    """How long a mute database is waited for; also a wait of no time looks once."""
+    return math.inf if deadline is None else max(_POLL_S, deadline - monotonic())
+
+
 def _wait_timeout(task_id: str, timeout_ms: int | None) -> AnyResult:
     text = f"The task had not finished after {timeout_ms} ms; it goes on, a later get() may find it"
     return _error(RetrievalCode.WAIT_TIMEOUT, text, {"task_id": task_id, "timeout_ms": timeout_ms})
 
 
 def _broker_error(task_id: str, error: BaseException) -> AnyResult:
-    text = f"The database could not be asked: {error}"
+    text = f"The database could not be asked: {str(error) or 'no answer in time'}"
     return TaskResult(
         err=TaskError(
             error_code=OperationalErrorCode.BROKER_ERROR,

@@ -1,28 +1,22 @@
 """What a broker holds open: address, pools for blocking and awaiting callers, listener, schema."""
 
 import asyncio
+import math
 import threading
-import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 import psycopg
-from psycopg import Connection
 
 from horsies.broker.types import BrokerErrorCode, BrokerOperationError
 from horsies.clock import monotonic
 from horsies.config import PostgresConfig
 from horsies.config.database import to_psycopg_url
-from horsies.database.connection import (
-    Address,
-    AsyncPool,
-    BlockingPool,
-    PoolLimits,
-    PoolTimeoutError,
-)
+from horsies.database.connection import Address
 from horsies.database.listener import Listener
 from horsies.database.migrate import migrate, resolve_schema
+from horsies.database.pool import Pool, PoolLimits, PoolTimeoutError
 from horsies.database.statement import Statement, is_connection_failure, run, run_blocking
 from horsies.database.watchdog import Watchdog, hang_up
 from horsies.errors import HorsiesError
@@ -53,10 +47,7 @@ class Session:
         self._lock = threading.RLock()
         self._address: Address | None = None
         self._server: Any = None
-        self._blocking: BlockingPool | None = None
-        self._loops: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncPool] = (
-            weakref.WeakKeyDictionary()
-        )
+        self.pool = Pool(lambda: self.address, _limits(config))
         self._listener: Listener | None = None
         self._is_schema_ready = False
         self._watchdog = Watchdog()
@@ -69,8 +60,9 @@ class Session:
         """
         with self._lock:
             if self._address is None:
+                config = self.config
                 self._address = Address(
-                    self._url(), self.config.schema, self.config.pgbouncer_transaction_mode
+                    self._url(), config.schema, config.pgbouncer_transaction_mode, config.echo
                 )
             return self._address
 
@@ -79,7 +71,7 @@ class Session:
         """Where LISTEN and session locks work; `None` behind a pooler without a direct URL."""
         if self.config.session_database_url is not None:
             url = to_psycopg_url(self.config.session_database_url)
-            return Address(url, self.config.schema)
+            return Address(url, self.config.schema, is_echoed=self.config.echo)
         return None if self.config.pgbouncer_transaction_mode else self.address
 
     def _url(self) -> str:
@@ -90,31 +82,6 @@ class Session:
         self._server = acquire(self.config.embedded_directory)
         url: str = self._server.url
         return url
-
-    @property
-    def limits(self) -> PoolLimits:
-        config = self.config
-        return PoolLimits(
-            config.pool_size + config.max_overflow, config.pool_timeout, config.pool_recycle
-        )
-
-    def blocking_pool(self) -> BlockingPool:
-        with self._lock:
-            if self._blocking is None:
-                self._blocking = BlockingPool(self._connect, self.limits)
-            return self._blocking
-
-    def _connect(self) -> Connection[Any]:
-        return self.address.connect()
-
-    def async_pool(self) -> AsyncPool:
-        """The pool of the running event loop."""
-        loop = asyncio.get_running_loop()
-        with self._lock:
-            pool = self._loops.get(loop)
-            if pool is None:
-                pool = self._loops[loop] = AsyncPool(self.address.connect_async, self.limits)
-            return pool
 
     def listener(self) -> Listener | None:
         """The process's one LISTEN connection, or `None` where there can be none."""
@@ -131,7 +98,7 @@ class Session:
         with self._lock:
             if self._is_schema_ready:
                 return
-            with self.blocking_pool().connection() as connection:
+            with self.pool.connection() as connection:
                 migrate(connection, schema=self.config.schema)
                 self.schema = resolve_schema(connection, self.config.schema)
             self._is_schema_ready = True
@@ -156,20 +123,23 @@ class Session:
         except FAILURES as error:
             return Err(operation_error(operation.failure, error))
 
-    def run(self, statement: Statement[Row]) -> list[Row]:
-        """Run one statement, once more on a fresh connection if the kept one had died unnoticed."""
-        started_at = monotonic()
-        try:
-            return self._run_once(statement)
-        except FAILURES as error:
-            if not self._died_in_pool(error, started_at):
-                raise
-        return self._run_once(statement)
+    def run(self, statement: Statement[Row], *, within: float = math.inf) -> list[Row]:
+        """Run one statement, once more on a fresh connection if the kept one had died unnoticed.
 
-    def _run_once(self, statement: Statement[Row]) -> list[Row]:
+        A mute server is given up after `within` seconds, if that comes before `pool_timeout`.
+        """
+        started_at, limit = monotonic(), min(within, self.config.pool_timeout)
+        try:
+            return self._run_once(statement, limit)
+        except FAILURES as error:
+            if not _died_in_pool(error, started_at, limit):
+                raise
+        return self._run_once(statement, limit)
+
+    def _run_once(self, statement: Statement[Row], limit: float) -> list[Row]:
         with (
-            self.blocking_pool().connection() as connection,
-            self._watchdog.limit(connection, self.config.pool_timeout),
+            self.pool.connection() as connection,
+            self._watchdog.limit(connection, limit),
         ):
             return run_blocking(connection, statement)
 
@@ -178,12 +148,12 @@ class Session:
         try:
             return await self._run_once_async(statement)
         except FAILURES as error:
-            if not self._died_in_pool(error, started_at):
+            if not _died_in_pool(error, started_at, self.config.pool_timeout):
                 raise
         return await self._run_once_async(statement)
 
     async def _run_once_async(self, statement: Statement[Row]) -> list[Row]:
-        async with self.async_pool().connection() as connection:
+        async with self.pool.connection_async() as connection:
             loop = asyncio.get_running_loop()
             timer = loop.call_later(self.config.pool_timeout, hang_up, connection)
             try:
@@ -191,30 +161,35 @@ class Session:
             finally:
                 timer.cancel()
 
-    def _died_in_pool(self, error: BaseException, started_at: float) -> bool:
-        """A kept connection had ended unnoticed: known at once, not after a time-out."""
-        at_once = monotonic() - started_at < self.config.pool_timeout / 2
-        return at_once and is_connection_failure(error) and not isinstance(error, PoolTimeoutError)
-
     async def close_async(self) -> None:
-        with self._lock:
-            pool = self._loops.pop(asyncio.get_running_loop(), None)
-        if pool is not None:
-            await pool.close()
         await asyncio.to_thread(self.close)
 
     def close(self) -> None:
         with self._lock:
             listener, self._listener = self._listener, None
-            blocking, self._blocking = self._blocking, None
             server, self._server = self._server, None
             self._address = None
         if listener is not None:
             listener.close()
-        if blocking is not None:
-            blocking.close()
+        self.pool.close()
         if server is not None:
             server.release()
+
+
+def _died_in_pool(error: BaseException, started_at: float, limit: float) -> bool:
+    """A kept connection had ended unnoticed: known at once, not after a time-out."""
+    at_once = monotonic() - started_at < limit / 2
+    return at_once and is_connection_failure(error) and not isinstance(error, PoolTimeoutError)
+
+
+def _limits(config: PostgresConfig) -> PoolLimits:
+    return PoolLimits(
+        config.pool_size,
+        config.pool_size + config.max_overflow,
+        config.pool_timeout,
+        config.pool_recycle,
+        config.pool_pre_ping,
+    )
 
 
 def operation_error(code: BrokerErrorCode, error: BaseException) -> BrokerOperationError:

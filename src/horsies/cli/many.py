@@ -8,6 +8,7 @@ import click
 
 from horsies.broker.postgres import PostgresBroker
 from horsies.broker.types import BrokerResult
+from horsies.cli.locating import takes_app
 from horsies.database.tasks import Filter
 from horsies.locator import load_app
 from horsies.result import Err
@@ -20,8 +21,7 @@ def _options(function: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--queue", "queue_name", help="Only tasks of this queue."),
         click.option("--task-name", help="Only tasks of this name."),
         click.option("--id", "task_id", help="Just this task."),
-        click.option("-m", "--module", "module_option", help="The app: shop.queue:app."),
-        click.argument("module", required=False),
+        takes_app,
     ):
         function = option(function)
     return function
@@ -30,9 +30,9 @@ def _options(function: Callable[..., Any]) -> Callable[..., Any]:
 @click.command("cancel")
 @_options
 @click.option("--running", is_flag=True, help="Also end tasks that are running.")
-def cancel(module: str | None, module_option: str | None, *, running: bool, **rest: Any) -> None:
+def cancel(locator: str | None, *, running: bool, **rest: Any) -> None:
     """Withdraw waiting tasks of the app in MODULE; with --running also those being executed."""
-    broker = load_app(module_option or module).get_broker()
+    broker = load_app(locator).get_broker()
     if task_id := rest["task_id"]:
         _say_one(broker.cancel_task_sync(task_id, running=running), "cancelled")
         return
@@ -42,9 +42,9 @@ def cancel(module: str | None, module_option: str | None, *, running: bool, **re
 
 @click.command("requeue")
 @_options
-def requeue(module: str | None, module_option: str | None, **rest: Any) -> None:
+def requeue(locator: str | None, **rest: Any) -> None:
     """Put failed tasks of the app in MODULE back in their queues."""
-    broker = load_app(module_option or module).get_broker()
+    broker = load_app(locator).get_broker()
     if task_id := rest["task_id"]:
         _say_one(broker.requeue_task_sync(task_id), "requeued")
         return

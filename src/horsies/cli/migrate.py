@@ -6,23 +6,21 @@ from typing import NoReturn
 import click
 import psycopg
 
+from horsies.cli.locating import takes_app
 from horsies.database.migrate import migrate, migration_sql, pending
 from horsies.errors import ConfigurationError, ErrorCode
 from horsies.locator import load_app
 
 
 @click.command("migrate")
-@click.argument("module", required=False)
-@click.option(
-    "-m", "--module", "module_option", help="The app: shop.queue:app or shop/queue.py:app."
-)
+@takes_app
 @click.option(
     "--sql", "is_sql", is_flag=True, help="Print the SQL instead of running it; needs no app."
 )
 @click.option(
     "--check", "is_check", is_flag=True, help="Change nothing; exit 1 when something is missing."
 )
-def command(module: str | None, module_option: str | None, *, is_sql: bool, is_check: bool) -> None:
+def command(locator: str | None, *, is_sql: bool, is_check: bool) -> None:
     """Create or upgrade the tables of the app in MODULE.
 
     Safe to repeat, from any number of places at once.
@@ -30,7 +28,7 @@ def command(module: str | None, module_option: str | None, *, is_sql: bool, is_c
     if is_sql:
         click.echo(migration_sql())
         return
-    session = load_app(module_option or module).get_broker().session
+    session = load_app(locator).get_broker().session
     schema = session.config.schema
     try:
         with session.address.connect("horsies migrate") as connection:

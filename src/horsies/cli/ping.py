@@ -4,15 +4,13 @@ import sys
 
 import click
 
+from horsies.cli.locating import takes_app
 from horsies.locator import load_app
 from horsies.result import Err
 
 
 @click.command("ping")
-@click.argument("module", required=False)
-@click.option(
-    "-m", "--module", "module_option", help="The app: shop.queue:app or shop/queue.py:app."
-)
+@takes_app
 @click.option(
     "--workers",
     type=click.IntRange(min=0),
@@ -21,9 +19,9 @@ from horsies.result import Err
     help="At least so many must answer.",
 )
 @click.option("--timeout-ms", type=click.IntRange(min=1), default=2000, show_default=True)
-def command(module: str | None, module_option: str | None, workers: int, timeout_ms: int) -> None:
+def command(locator: str | None, workers: int, timeout_ms: int) -> None:
     """Exit 0 when the database of the app in MODULE, and enough workers, answer in time."""
-    app = load_app(module_option or module)
+    app = load_app(locator)
     database = app.ping_database(timeout_ms)
     if isinstance(database, Err):
         click.echo(f"database: {database.err_value.message}", err=True)

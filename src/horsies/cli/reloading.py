@@ -4,7 +4,7 @@ import os
 import signal
 import subprocess
 import sys
-import time
+import threading
 from pathlib import Path
 
 import click
@@ -13,28 +13,39 @@ _POLL_S = 0.5
 _SKIPPED = {".git", ".venv", "venv", "node_modules", "__pycache__", ".horsies"}
 
 
-def run_reloading(arguments: list[str]) -> int:
+def run_reloading() -> int:
     """Watch the working directory until Ctrl-C or SIGTERM; the last exit code."""
-    stopping = False
+    command = [sys.executable, *(word for word in sys.orig_argv[1:] if word != "--reload")]
+    child: subprocess.Popen[bytes] | None = None
+    stopping = threading.Event()
 
-    def stop(_number: int, _frame: object) -> None:
-        nonlocal stopping
-        stopping = True
+    def stop(number: int, _frame: object) -> None:
+        stopping.set()
+        # A worker told twice stops at once, and Ctrl-C has reached the whole group already.
+        if child is not None and not (number == signal.SIGINT and _is_in_foreground()):
+            child.terminate()
 
     signal.signal(signal.SIGTERM, stop)
     signal.signal(signal.SIGINT, stop)
-    while True:
-        before = _stamps()
-        child = subprocess.Popen([sys.executable, "-m", "horsies.cli.main", *arguments])
-        changed = None
-        while not stopping and changed is None:
-            time.sleep(_POLL_S)
+    code = 0
+    while not stopping.is_set():
+        before, changed = _stamps(), None
+        child = subprocess.Popen(command)
+        while changed is None and not stopping.wait(_POLL_S):
             changed = _changed(before, _stamps())
-        child.send_signal(signal.SIGTERM)
+        if not stopping.is_set():
+            click.echo(f"{changed} changed: restarting", err=True)
+            child.terminate()
         code = child.wait()
-        if stopping:
-            return code
-        click.echo(f"{changed} changed: restarting", err=True)
+    # By the bare signal: it was told before it could listen.
+    return 0 if code == -signal.SIGTERM else code
+
+
+def _is_in_foreground() -> bool:
+    try:
+        return os.tcgetpgrp(sys.stdin.fileno()) == os.getpgrp()
+    except OSError:  # no terminal
+        return False
 
 
 def _stamps() -> dict[str, int]:

@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from horsies.cli.locating import takes_app
 from horsies.cli.reloading import run_reloading
 from horsies.errors import HorsiesError, MultipleValidationErrors, ValidationReport
 from horsies.locator import load_app
@@ -19,10 +20,7 @@ _COUNT = click.IntRange(min=0)
 
 
 @click.command("worker")
-@click.argument("module", required=False)
-@click.option(
-    "-m", "--module", "module_option", help="The app: shop.queue:app or shop/queue.py:app."
-)
+@takes_app
 @click.option("--loglevel", type=LEVELS, default="INFO", show_default=True)
 @click.option(
     "--processes",
@@ -71,15 +69,14 @@ _COUNT = click.IntRange(min=0)
     default=0,
     help="Replace a child that grew larger; 0 is off.",
 )
-def command(module: str | None, module_option: str | None, **options: Any) -> None:
+def command(locator: str | None, **options: Any) -> None:
     """Run a worker for the app in MODULE (shop.queue:app, shop/queue.py).
 
     Stops gracefully on SIGTERM or Ctrl-C: unstarted work goes back, running tasks finish. A second
     signal stops at once.
     """
-    locator = module_option or module
     if options.pop("reload"):
-        sys.exit(run_reloading([arg for arg in sys.argv[1:] if arg != "--reload"]))
+        sys.exit(run_reloading())
     logging.basicConfig(
         level=options["loglevel"].upper(),
         format="%(asctime)s %(levelname)-7s %(name)s: %(message)s",

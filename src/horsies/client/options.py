@@ -1,9 +1,10 @@
 """What one send may change, and whether that is well formed."""
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict
 
 from horsies.tasks.definition import TaskDefinition
 
@@ -25,10 +26,30 @@ class SendOptions:
     queue_name: str | None = None
     run_at: datetime | None = None
     delay: float | timedelta | None = None
-    tags: tuple[str, ...] = ()
+    tags: Iterable[str] = ()
     timeout_ms: int | None = None
     soft_timeout_ms: int | None = None
     connection: Any = None
+
+    def __post_init__(self) -> None:
+        tags = (self.tags,) if isinstance(self.tags, str) else tuple(self.tags)
+        object.__setattr__(self, "tags", tags)
+
+
+class SendChanges(TypedDict, total=False):
+    """What `with_options` takes; see `SendOptions`."""
+
+    good_until: datetime | None
+    unique_key: str | None
+    unique_scope: Literal["unfinished", "stored"]
+    priority: int | None
+    queue_name: str | None
+    run_at: datetime | None
+    delay: float | timedelta | None
+    tags: Iterable[str]
+    timeout_ms: int | None
+    soft_timeout_ms: int | None
+    connection: Any
 
 
 def check_options(options: SendOptions) -> float | None:

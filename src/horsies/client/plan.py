@@ -32,6 +32,7 @@ class Plan:
         self._stored = _stored_part(self._task_options)
         head = [definition.name, *self._place]
         tail = [_instant(options.good_until), self._delay_s, self._task_options]
+        self._sent: tuple[datetime | None, str | None] = (None, None)
         self._sha_head = _inside(head)
         self._sha_tail = _inside(tail)
 
@@ -56,7 +57,11 @@ class Plan:
 
     def _fingerprint(self, arguments: EncodedArguments, sent_at: datetime) -> str:
         """As `enqueue_fingerprint`, with the constant parts of its text made beforehand."""
-        middle = _inside([arguments.args_json, arguments.kwargs_json, _instant(sent_at)])
+        known, instant = self._sent
+        if known is not sent_at:  # a bulk send has one instant for thousands of rows
+            instant = _instant(sent_at)
+            self._sent = (sent_at, instant)
+        middle = _inside([arguments.args_json, arguments.kwargs_json, instant])
         text = b"[%b,%b,%b]" % (self._sha_head, middle, self._sha_tail)
         return hashlib.sha256(text).hexdigest()
 

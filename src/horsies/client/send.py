@@ -20,7 +20,7 @@ from horsies.client.types import (
     TaskSendResult,
 )
 from horsies.clock import utc_now
-from horsies.codec.signature import EncodedArguments
+from horsies.codec.signature import EncodedArguments, byte_count
 from horsies.config import AppConfig
 from horsies.database.rows import NewTask, Receipt
 from horsies.database.statement import is_connection_failure
@@ -257,7 +257,7 @@ class Sender:
         if isinstance(encoded, Err):
             return _refused(str(encoded.err_value), encoded.err_value)
         arguments = encoded.ok_value
-        size = len(arguments.args_json or "") + len(arguments.kwargs_json or "")
+        size = byte_count(arguments.args_json or "") + byte_count(arguments.kwargs_json or "")
         return self._check_size(plan.definition.name, size) or Ok(arguments)
 
     def _check_size(self, task_name: str, size: int) -> Err[TaskSendError] | None:

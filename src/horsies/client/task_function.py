@@ -4,11 +4,10 @@ import functools
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import replace
-from datetime import datetime, timedelta
-from typing import Any, Generic, Literal, ParamSpec, TypeVar
+from typing import Any, Generic, ParamSpec, TypeVar, Unpack
 
 from horsies.client.handle import TaskHandle
-from horsies.client.options import SendOptions
+from horsies.client.options import SendChanges, SendOptions
 from horsies.client.plan import is_unchanged, row_of
 from horsies.client.send import Arguments, PlanResult, Sender
 from horsies.client.types import (
@@ -43,21 +42,7 @@ class TaskFunction(ABC, Generic[P, T]):
         self, delay: int, *args: P.args, **kwargs: P.kwargs
     ) -> TaskSendResult[TaskHandle[T]]: ...
     @abstractmethod
-    def with_options(  # noqa: PLR0913 - keyword-only options, each its own choice
-        self,
-        *,
-        good_until: datetime | None = None,
-        unique_key: str | None = None,
-        unique_scope: Literal["unfinished", "stored"] = "unfinished",
-        priority: int | None = None,
-        queue_name: str | None = None,
-        run_at: datetime | None = None,
-        delay: float | timedelta | None = None,
-        tags: Iterable[str] = (),
-        timeout_ms: int | None = None,
-        soft_timeout_ms: int | None = None,
-        connection: Any = None,
-    ) -> "TaskSendOptions[P, T]": ...
+    def with_options(self, **changes: Unpack[SendChanges]) -> "TaskSendOptions[P, T]": ...
     @abstractmethod
     def retry_send(self, error: TaskSendError) -> TaskSendResult[TaskHandle[T]]: ...
     @abstractmethod
@@ -157,31 +142,13 @@ class RegisteredTask(TaskFunction[P, T]):
     ) -> TaskSendResult[list[TaskHandle[T]]]:
         return await self._plain.send_many_async(calls)
 
-    def with_options(  # noqa: PLR0913 - keyword-only options, each its own choice
-        self,
-        *,
-        good_until: datetime | None = None,
-        unique_key: str | None = None,
-        unique_scope: Literal["unfinished", "stored"] = "unfinished",
-        priority: int | None = None,
-        queue_name: str | None = None,
-        run_at: datetime | None = None,
-        delay: float | timedelta | None = None,
-        tags: Iterable[str] = (),
-        timeout_ms: int | None = None,
-        soft_timeout_ms: int | None = None,
-        connection: Any = None,
-    ) -> TaskSendOptions[P, T]:
-        """Options for the sends that follow: deadline, unique key, place, time.
+    def with_options(self, **changes: Unpack[SendChanges]) -> TaskSendOptions[P, T]:
+        """Options for the sends that follow: deadline, unique key, place, time, transaction.
 
-        And the user's transaction.
+        `good_until`, `unique_key`, `unique_scope`, `priority`, `queue_name`, `run_at`, `delay`,
+        `tags`, `timeout_ms`, `soft_timeout_ms`, `connection`.
         """
-        all_tags = (tags,) if isinstance(tags, str) else tuple(tags)
-        options = SendOptions(
-            good_until, unique_key, unique_scope, priority, queue_name, run_at, delay,
-            all_tags, timeout_ms, soft_timeout_ms, connection,
-        )  # fmt: skip
-        return TaskSendOptions(self.definition, self._sender, options)
+        return TaskSendOptions(self.definition, self._sender, SendOptions(**changes))
 
     def retry_send(self, error: TaskSendError) -> TaskSendResult[TaskHandle[T]]:
         """Send again what a failed `send` would have stored, under the same id."""

@@ -8,6 +8,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from psycopg import AsyncCursor, Cursor
 from psycopg.rows import tuple_row
 
 from horsies.broker.enqueue import batches, has_freed_key
@@ -82,8 +83,9 @@ def _execute(kind: str, connection: Any, sql: str, parameters: dict[str, object]
         with connection.cursor() as cursor:
             cursor.execute(sql, parameters)
             return _receipts(cursor.fetchall())
-    with connection.cursor(row_factory=tuple_row) as cursor:
-        return _receipts(cursor.execute(sql, parameters).fetchall())
+    # Not by connection.cursor(): the user's own kind of cursor may want other placeholders.
+    with Cursor(connection, row_factory=tuple_row) as cursor:
+        return _receipts(cursor.execute(sql.encode(), parameters).fetchall())
 
 
 async def _execute_async(
@@ -96,8 +98,8 @@ async def _execute_async(
         numbers = {name: f"${number}::text" for number, name in enumerate(names, start=1)}
         numbered = _PARAMETER.sub(lambda found: numbers[found[1]], sql)
         return _receipts(await connection.fetch(numbered, *[parameters[name] for name in names]))
-    async with connection.cursor(row_factory=tuple_row) as cursor:
-        await cursor.execute(sql, parameters)
+    async with AsyncCursor(connection, row_factory=tuple_row) as cursor:
+        await cursor.execute(sql.encode(), parameters)
         return _receipts(await cursor.fetchall())
 
 

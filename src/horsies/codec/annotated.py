@@ -145,13 +145,24 @@ def _shape_adapter() -> TypeAdapter[Any]:
     return TypeAdapter(ANY, config=_CONFIG)
 
 
+def exact_type(annotation: Any) -> type | None:
+    """The class whose own values always fit the annotation and are plain JSON, if it names one.
+
+    Such values are told by their type alone, at a tenth of the cost of a validation.
+    """
+    if annotation is None:
+        return type(None)
+    return annotation if annotation in (int, str, bool, type(None)) else None
+
+
 class TypeCodec:
     """Writes and reads values of one annotation."""
 
-    __slots__ = ("adapter", "annotation")
+    __slots__ = ("adapter", "annotation", "exact")
 
     def __init__(self, annotation: Any) -> None:
         self.annotation = annotation
+        self.exact = exact_type(annotation)
         self.adapter = build_adapter(rewrite(annotation)) or _shape_adapter()
 
     def encode(self, value: object) -> str:
@@ -160,6 +171,8 @@ class TypeCodec:
 
     def encode_unchecked(self, value: object) -> str:
         """Write a value that was found to fit before."""
+        if type(value) is self.exact:
+            return dumps(cast("Json", value))
         return encode_checked(self.adapter, value, value)
 
     def decode(self, text: str) -> Any:

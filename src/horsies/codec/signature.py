@@ -8,7 +8,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, Any, cast
+from typing import Annotated, Any, NamedTuple, cast
 
 from pydantic import GetCoreSchemaHandler, TypeAdapter
 from pydantic_core import ValidationError, core_schema
@@ -20,6 +20,7 @@ from horsies.codec.annotated import (
     codec_for,
     describe,
     encode_checked,
+    exact_type,
     rewrite,
 )
 from horsies.codec.shapes import Json, SerializationError, dumps, loads
@@ -36,8 +37,12 @@ class ArgumentsError(SerializationError):
     """Arguments that do not fit a signature; the message names the parameter."""
 
 
-@dataclass(frozen=True, slots=True)
-class EncodedArguments:
+def byte_count(text: str) -> int:
+    """The size of a stored text; of most texts, which are ASCII, without encoding it."""
+    return len(text) if text.isascii() else len(text.encode())
+
+
+class EncodedArguments(NamedTuple):
     """The texts of the columns args and kwargs; None where there is nothing."""
 
     args_json: str | None
@@ -49,6 +54,7 @@ class _Plan:
     """How a call with a given number of positional arguments is checked."""
 
     adapter: TypeAdapter[Any] | None
+    exact: tuple[type | None, ...]
     named: tuple[tuple[str, Any], ...]
     taken: frozenset[str]
     required: frozenset[str]
@@ -105,6 +111,8 @@ class SignatureCodec:
         return plan
 
     def _encode_args(self, plan: _Plan, args: tuple[Any, ...]) -> str:
+        if tuple(map(type, args)) == plan.exact:
+            return dumps(cast("Json", args))
         if plan.adapter is not None:
             try:
                 return encode_checked(plan.adapter, args, plan.adapter.validate_python(args))
@@ -132,6 +140,8 @@ class SignatureCodec:
         if not isinstance(stored, list):
             raise ArgumentsError("args is not a JSON array")
         plan = self._plan(len(stored))
+        if tuple(map(type, stored)) == plan.exact:
+            return tuple(stored)
         if plan.adapter is not None and '"__' not in text:
             try:
                 return tuple(plan.adapter.validate_json(text))
@@ -185,6 +195,7 @@ class SignatureCodec:
         }
         return _Plan(
             adapter=build_adapter(_tuple[types]) if types else None,
+            exact=tuple(exact_type(annotation) for _, annotation in annotated),
             named=annotated,
             taken=frozenset(named),
             required=frozenset(needed - set(named)),

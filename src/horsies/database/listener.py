@@ -36,46 +36,56 @@ class Listener:
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._is_closing = False
-        self._wake_reader, self._wake_writer = os.pipe()
-        os.set_blocking(self._wake_reader, False)
-        self.is_connected = threading.Event()
+        self._pipe: tuple[int, int] | None = None
 
     def subscribe(self, channel: str, callback: Callback) -> None:
-        """Call `callback(payload)` for each notification on `channel`.
+        """Call `callback(payload)` for each notification on `channel`; to repeat it is harmless.
 
-        Starts the thread when it is the first.
+        Starts the thread when it is the first here: a forked process has none of its own yet.
         """
         with self._lock:
-            self._callbacks.setdefault(channel, []).append(callback)
-            if self._thread is None and not self._is_closing:
-                self._thread = threading.Thread(
-                    target=self._run, name="horsies-listener", daemon=True
-                )
-                self._thread.start()
-        self._wake()
+            callbacks = self._callbacks.setdefault(channel, [])
+            is_known = callback in callbacks
+            if not is_known:
+                callbacks.append(callback)
+            if self._is_closing:
+                return
+            if self._thread is None or not self._thread.is_alive():
+                self._start()
+            elif not is_known:
+                self._wake()
 
-    def unsubscribe(self, channel: str, callback: Callback) -> None:
-        with self._lock:
-            callbacks = self._callbacks.get(channel, [])
-            if callback in callbacks:
-                callbacks.remove(callback)
-            if not callbacks:
-                self._callbacks.pop(channel, None)
-        self._wake()
+    def _start(self) -> None:
+        self._close_pipe()  # that of the process we were forked from
+        self._pipe = reader, _ = os.pipe()
+        os.set_blocking(reader, False)
+        self._thread = threading.Thread(
+            target=self._run, args=[reader], name="horsies-listener", daemon=True
+        )
+        self._thread.start()
 
     def close(self) -> None:
         """End the thread and its connection."""
         with self._lock:
             self._is_closing = True
             thread = self._thread
-        self._wake()
-        if thread is not None and thread is not threading.current_thread():
-            thread.join(timeout=10)
+            self._wake()
+        if thread is None or thread is threading.current_thread():
+            return
+        thread.join(timeout=10)
+        if not thread.is_alive():
+            self._close_pipe()
 
     def _wake(self) -> None:
-        os.write(self._wake_writer, b"x")
+        if self._pipe is not None:
+            os.write(self._pipe[1], b"x")
 
-    def _run(self) -> None:
+    def _close_pipe(self) -> None:
+        pipe, self._pipe = self._pipe, None
+        for end in pipe or ():
+            os.close(end)
+
+    def _run(self, reader: int) -> None:
         delay = 0.1
         while not self._is_closing:
             try:
@@ -83,32 +93,28 @@ class Listener:
                     if self._on_connect is not None:
                         self._on_connect(connection)
                     delay = 0.1
-                    self._serve(connection)
+                    self._serve(connection, reader)
             except (psycopg.Error, OSError) as error:
                 _logger.warning(
                     "listener connection lost, trying again in %.1f s: %s", delay, error
                 )
-                self.is_connected.clear()
-                select.select([self._wake_reader], [], [], jittered(delay))
+                select.select([reader], [], [], jittered(delay))
+                _empty(reader)  # else the next pause is none
                 delay = min(delay * 2, 30.0)
-        self.is_connected.clear()
 
-    def _serve(self, connection: Connection[Any]) -> None:
+    def _serve(self, connection: Connection[Any], reader: int) -> None:
         listened: set[str] = set()
         while not self._is_closing:
             with self._lock:
                 wanted = set(self._callbacks)
             for channel in wanted - listened:
                 connection.execute(sql.SQL("listen {}").format(sql.Identifier(channel)))
-            for channel in listened - wanted:
-                connection.execute(sql.SQL("unlisten {}").format(sql.Identifier(channel)))
             for channel in wanted - listened:
                 self._call(channel, "")
             listened = wanted
-            self.is_connected.set()
             self._drain(connection)
-            select.select([connection.fileno(), self._wake_reader], [], [])
-            self._empty_wake_pipe()
+            select.select([connection.fileno(), reader], [], [])
+            _empty(reader)
             connection.pgconn.consume_input()
 
     def _drain(self, connection: Connection[Any]) -> None:
@@ -120,9 +126,10 @@ class Listener:
         for callback in tuple(self._callbacks.get(channel, ())):
             callback(payload)
 
-    def _empty_wake_pipe(self) -> None:
-        try:
-            while os.read(self._wake_reader, 4096):
-                pass
-        except BlockingIOError:
+
+def _empty(reader: int) -> None:
+    try:
+        while os.read(reader, 4096):
             pass
+    except BlockingIOError:
+        pass

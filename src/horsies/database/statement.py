@@ -94,5 +94,6 @@ _TEMPORARY = (
     psycopg.errors.LockNotAvailable,
     psycopg.errors.QueryCanceled,
     psycopg.errors.InsufficientResources,
+    psycopg.errors.DiskFull,  # the driver's classes do not follow PostgreSQL's: named by itself
     psycopg.errors.ReadOnlySqlTransaction,
 )

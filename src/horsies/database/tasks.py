@@ -39,9 +39,9 @@ def enqueue_tasks(tasks: Sequence[NewTask]) -> Statement[Receipt]:
     return Statement(call_sql("enqueue_tasks"), parameters, Receipt)
 
 
-def insert_task(task: NewTask) -> Statement[Receipt]:
-    """T1 for one task without unique key or tags; no receipt when the id is taken."""
-    return Statement(query("tasks", "insert_task"), task._asdict(), Receipt)
+def insert_task(task: NewTask) -> Statement[Scalar]:
+    """T1 for one task without unique key or tags; UniqueViolation when the id is taken."""
+    return Statement(query("tasks", "insert_task"), task._asdict(), Scalar)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,8 @@ class ClaimRequest:
 
 def claim_tasks(request: ClaimRequest) -> Statement[ClaimedTask]:
     """T2, and T4 at once for what has a free slot; rows in claim order."""
-    keys, marks = list(request.marks), list(request.marks.values())
+    keys, starts = _in_order(request)
+    marks = [request.marks[key] for key in keys]
     return Statement(
         call_sql("claim_tasks"),
         {
@@ -97,7 +98,7 @@ def claim_tasks(request: ClaimRequest) -> Statement[ClaimedTask]:
             "lane_starts": plain_array(request.lane_starts),
             "lane_claims": plain_array(request.lane_claims),
             "child_pids": plain_array(request.child_pids),
-            "mark_queues": quoted_array([queue for queue, _, _ in keys]),
+            "mark_starts": plain_array(starts),
             "mark_priorities": plain_array([priority for _, priority, _ in keys]),
             "mark_lanes": plain_array([lane for _, _, lane in keys]),
             "mark_times": quoted_array([mark.enqueued_at for mark in marks]),
@@ -105,6 +106,19 @@ def claim_tasks(request: ClaimRequest) -> Statement[ClaimedTask]:
         },
         ClaimedTask,
     )
+
+
+def _in_order(request: ClaimRequest) -> tuple[list[tuple[str, int, int]], list[int]]:
+    """The marks' keys queue by queue, and where each queue's begin; the end is one more start."""
+    by_queue: dict[str, list[tuple[str, int, int]]] = {queue: [] for queue in request.queues}
+    for key in request.marks:
+        by_queue[key[0]].append(key)
+    keys: list[tuple[str, int, int]] = []
+    starts = [1]
+    for queue in request.queues:
+        keys += sorted(by_queue[queue])
+        starts.append(len(keys) + 1)
+    return keys, starts
 
 
 def next_due(queues: Sequence[str]) -> Statement[Scalar]:

@@ -42,7 +42,7 @@ class Watchdog:
         """Hang up if the block takes longer."""
         key = id(connection)
         self._watched[key] = (monotonic() + seconds, connection)
-        if self._thread is None:
+        if self._thread is None or not self._thread.is_alive():  # as in a forked process
             self._start()
         try:
             yield
@@ -51,7 +51,7 @@ class Watchdog:
 
     def _start(self) -> None:
         with self._lock:
-            if self._thread is None:
+            if self._thread is None or not self._thread.is_alive():
                 self._thread = threading.Thread(
                     target=self._run, name="horsies-watchdog", daemon=True
                 )
@@ -69,6 +69,9 @@ class Watchdog:
                     hang_up(connection)
                     self._watched.pop(key, None)
             with self._lock:
-                if not self._watched and now - idle_since > 10:
-                    self._thread = None  # the next statement starts another
-                    return
+                if now - idle_since > 10:
+                    # First this, then the look: whoever comes between them starts another.
+                    self._thread = None
+                    if not self._watched:
+                        return
+                    self._thread = threading.current_thread()

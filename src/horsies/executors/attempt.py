@@ -6,7 +6,7 @@ from typing import Any
 
 from horsies.clock import monotonic
 from horsies.codec.results import serialize_error_payload
-from horsies.executors.base import Call, Delivered, Interrupted
+from horsies.executors.base import Call, Crashed, Delivered, Interrupted
 from horsies.executors.journal import Journal
 from horsies.executors.output import storable
 from horsies.executors.soft_limit import with_soft_limit
@@ -15,7 +15,7 @@ from horsies.tasks.definition import TaskDefinition
 
 
 def run(definition: TaskDefinition | None, call: Call, journal: Journal | None) -> Delivered:
-    """Run a plain function here and now; only Interrupted leaves this function."""
+    """Run a plain function here and now; Interrupted and KeyboardInterrupt leave this function."""
     started_at = monotonic()
     if definition is None:
         return _unresolved(call, started_at)
@@ -27,7 +27,7 @@ def run(definition: TaskDefinition | None, call: Call, journal: Journal | None) 
         if journal is not None:
             journal.begin(call.slot)
         result = definition.judge(definition.function(*args, **kwargs))
-    except Interrupted:
+    except (Interrupted, KeyboardInterrupt):
         raise
     except BaseException as error:  # noqa: BLE001 - SystemExit in user code is one of its errors
         result = definition.judge_exception(error)
@@ -37,7 +37,10 @@ def run(definition: TaskDefinition | None, call: Call, journal: Journal | None) 
 async def run_async(
     definition: TaskDefinition | None, call: Call, journal: Journal | None
 ) -> Delivered:
-    """Run a coroutine function; CancelledError leaves it: only the caller knows whose it is."""
+    """Run a coroutine function; CancelledError leaves it: only the caller knows whose it is.
+
+    So does KeyboardInterrupt, which is no error of the task's own.
+    """
     started_at = monotonic()
     if definition is None:
         return _unresolved(call, started_at)
@@ -52,7 +55,7 @@ async def run_async(
         if call.soft_timeout_ms is not None:
             coroutine = with_soft_limit(coroutine, call.soft_timeout_ms / 1000)
         result = definition.judge(await coroutine)
-    except (CancelledError, GeneratorExit, Interrupted):
+    except (CancelledError, GeneratorExit, Interrupted, KeyboardInterrupt):
         raise
     except BaseException as error:  # noqa: BLE001 - SystemExit in user code is one of its errors
         result = definition.judge_exception(error)
@@ -65,6 +68,12 @@ def raised(definition: TaskDefinition | None, call: Call, error: BaseException) 
     if definition is None:
         return _unresolved(call, started_at)
     return _delivered(definition, definition.judge_exception(error), started_at)
+
+
+def crashed(error: KeyboardInterrupt) -> Crashed:
+    """A KeyboardInterrupt ends the run; here it must not end the worker with it."""
+    reason = f"the task raised {type(error).__name__}"
+    return Crashed(f"Worker process crashed: {reason}", reason, None, None)
 
 
 def _unresolved(call: Call, started_at: float) -> Delivered:

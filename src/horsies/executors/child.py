@@ -10,7 +10,7 @@ import threading
 import time
 import traceback
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
@@ -125,7 +125,7 @@ class _Child:
         if self._is_terminated:
             self._terminate()
         if captured.text is not None:
-            delivered = replace(delivered, log=captured.text, log_truncated=captured.is_truncated)
+            delivered = delivered._replace(log=captured.text, log_truncated=captured.is_truncated)
         self._served_count += 1
         is_retiring = self._should_retire()
         self._connection.sendall(_answer(delivered, is_retiring=is_retiring))

@@ -9,6 +9,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
+import psutil
+
 from horsies.executors.base import Call, Crashed, Done
 from horsies.executors.child import ChildSettings
 from horsies.executors.frames import FrameReader, pack
@@ -72,6 +74,7 @@ class ChildProcess:
         self.is_retiring = False
         self.is_orphan = False
         self.failure: str | None = None
+        self.excess: str | None = None  # the limit it was killed for
         self._loop = asyncio.get_running_loop()
         self._on_message = on_message
         self._on_silence = on_silence
@@ -186,6 +189,13 @@ class ChildProcess:
             for message in self._frames.feed(received):
                 self._on_message(self, message)
 
+    def memory_mb(self) -> float:
+        """Its resident memory; nothing when it is gone."""
+        try:
+            return float(psutil.Process(self.pid).memory_info().rss) / 1_048_576
+        except psutil.Error:
+            return 0.0
+
     def captured(self) -> Captured:
         """What the call that has begun wrote so far."""
         return self._output.captured()
@@ -233,6 +243,8 @@ def crash(child: ChildProcess, status: int | None) -> Crashed:
         reason = f"signal {-code} ({_signal_name(-code)})"
     else:
         exit_code, signal_number, reason = code, None, f"exit code {code}"
+    if child.excess is not None:
+        reason = f"{child.excess}; killed by {reason}"
     message = f"Worker process crashed: child {child.pid} ended without a result ({reason})"
     return Crashed(message, reason, exit_code, signal_number, captured.text, captured.is_truncated)
 

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections import deque
-from dataclasses import replace
 
 from horsies.clock import monotonic
 from horsies.executors import attempt
@@ -10,6 +9,7 @@ from horsies.executors.base import (
     STOP_GRACE_SECONDS,
     Call,
     CaptureSettings,
+    Crashed,
     Definitions,
     Delivered,
     Done,
@@ -140,12 +140,14 @@ class InLoopExecutor:
         definition = self._definitions.get(call.task_name)
         run.buffer = self._capture.begin()
         run.begun_at = monotonic()
-        outcome: Delivered | None
+        outcome: Delivered | Crashed | None
         try:
             outcome = await attempt.run_async(definition, call, self._definitions.journal)
         except asyncio.CancelledError as error:
             # Cancelled by us, or raised by user code: then it is an exception like any other.
             outcome = None if run.is_ending() else attempt.raised(definition, call, error)
+        except KeyboardInterrupt as error:
+            outcome = attempt.crashed(error)
         self._end(run, outcome)
 
     def _time_out(self, run: _Run) -> None:
@@ -166,7 +168,7 @@ class InLoopExecutor:
             run.task.add_done_callback(self._abandoned.discard)
         self._end(run, None)
 
-    def _end(self, run: _Run, delivered: Delivered | None) -> None:
+    def _end(self, run: _Run, ended: Delivered | Crashed | None) -> None:
         if run.done is None:
             return  # abandoned earlier; its late result is dropped
         if run.timer is not None:
@@ -178,12 +180,12 @@ class InLoopExecutor:
             outcome = NotBegun()
         elif run.is_timed_out:
             outcome = TimedOut(run.call.timeout_ms or 0, log, is_truncated)
-        elif delivered is None or (run.is_stopped and not delivered.is_ok):
+        elif ended is None or (run.is_stopped and not ended.is_ok):
             outcome = Stopped(log, is_truncated)
         elif log is None:
-            outcome = delivered
+            outcome = ended
         else:
-            outcome = replace(delivered, log=log, log_truncated=is_truncated)
+            outcome = ended._replace(log=log, log_truncated=is_truncated)
         self._running_count -= 1
         while self._waiting and self._running_count < self._concurrency:
             self._begin(self._waiting.popleft())

@@ -4,6 +4,7 @@ The worker places a call in a slot; whoever runs it marks the slot just before u
 the slot is free. A peer on the same host reads here which runs never began (decision 0006).
 """
 
+import fcntl
 import mmap
 import os
 from pathlib import Path
@@ -20,13 +21,15 @@ class Journal:
     def __init__(self, path: Path, *, creates: bool = False) -> None:
         self.path = path
         flags = os.O_RDWR | (os.O_CREAT | os.O_EXCL if creates else 0)
-        file = os.open(path, flags, 0o600)
+        self._file = file = os.open(path, flags, 0o600)
+        if creates:
+            fcntl.flock(file, fcntl.LOCK_EX)  # held until the worker ends, whatever ends it
+            os.truncate(file, _SLOT_BYTES * _SLOT_COUNT)
         try:
-            if creates:
-                os.truncate(file, _SLOT_BYTES * _SLOT_COUNT)
             self._map = mmap.mmap(file, _SLOT_BYTES * _SLOT_COUNT)
-        finally:
+        except ValueError:
             os.close(file)
+            raise
         self._free = list(range(_SLOT_COUNT - 1, _OVERFLOW, -1)) if creates else []
 
     def place(self, task_id: str) -> int:
@@ -62,8 +65,22 @@ class Journal:
             if content[start] == _BEGUN
         }
 
-    def remove(self) -> None:
+    @property
+    def is_abandoned(self) -> bool:
+        """Whether the worker that made it is gone; known across containers and reused pids."""
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        fcntl.flock(self._file, fcntl.LOCK_UN)
+        return True
+
+    def close(self) -> None:
         self._map.close()
+        os.close(self._file)
+
+    def remove(self) -> None:
+        self.close()
         self.path.unlink(missing_ok=True)
 
 

@@ -31,6 +31,8 @@ from horsies.executors.pool import ChildPool
 _SILENCE_SECONDS = 3.0
 # A child at a call longer than this is given no others; twice the worker's prefetch horizon.
 _SLOW_SECONDS = 0.1
+# How often the memory of running children is looked at, where it has a limit.
+_WEIGHING_SECONDS = 0.25
 # A call whose child died this often just before beginning it is taken for the cause.
 _MAX_HAND_OVERS = 3
 
@@ -70,7 +72,9 @@ class ProcessExecutor:
         self._runs: dict[str, Run] = {}
         self._in_flight_count = 0
         self._is_closing = False
+        self._max_memory_mb = max_memory_per_child_mb
         self._look_out: asyncio.TimerHandle | None = None
+        self._weighing: asyncio.TimerHandle | None = None
         self._idle = asyncio.Event()
 
     @property
@@ -94,6 +98,8 @@ class ProcessExecutor:
         """Start all children; raise ExecutorStartError with the traceback of what failed."""
         self._loop = asyncio.get_running_loop()
         await self._pool.start()
+        if self._max_memory_mb > 0:
+            self._weigh()
 
     def plan(self, count: int) -> list[int]:
         """Pids for the next `count` calls, least loaded first; empty when no child is ready."""
@@ -171,6 +177,8 @@ class ProcessExecutor:
                     self._idle.clear()
                     await self._idle.wait()
         await self._pool.close(within=self._grace_seconds)
+        if self._weighing is not None:
+            self._weighing.cancel()
 
     def _dispatch(self) -> None:
         while self._waiting:
@@ -202,6 +210,20 @@ class ProcessExecutor:
         if has_queues and self._look_out is None:
             self._look_out = self._loop.call_later(_SLOW_SECONDS, self._relieve_slow_children)
 
+    def _weigh(self) -> None:
+        """Kill what grows beyond the limit while it runs; a pause later, the machine might swap."""
+        for child in tuple(self._pool.children.values()):
+            run = child.first
+            if run is None or not run.has_begun():
+                continue
+            used_mb = child.memory_mb()
+            if used_mb > self._max_memory_mb:
+                limit = f"max_memory_per_child_mb={self._max_memory_mb}"
+                child.excess = f"it used {used_mb:.0f} MiB, {limit}"
+                child.is_leaving = True
+                self._kill(run, child)
+        self._weighing = self._loop.call_later(_WEIGHING_SECONDS, self._weigh)
+
     def _watch(self, run: Run, child: ChildProcess) -> None:
         """The call is first in its child's queue: from now on its limit counts."""
         if run.is_stopped:
@@ -230,6 +252,8 @@ class ProcessExecutor:
         child.read()  # an answer that has just come in saves the child
         if child.first is run:
             self._pool.signal(child, signal.SIGKILL)
+        else:
+            child.excess = None
 
     def _on_answer(self, child: ChildProcess, delivered: Delivered | None) -> None:
         run = child.take_answered()

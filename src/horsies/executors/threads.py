@@ -5,7 +5,6 @@ import ctypes
 import threading
 from collections import deque
 from collections.abc import Callable
-from dataclasses import replace
 from queue import SimpleQueue
 
 from horsies.clock import monotonic
@@ -14,6 +13,7 @@ from horsies.executors.base import (
     STOP_GRACE_SECONDS,
     Call,
     CaptureSettings,
+    Crashed,
     Definitions,
     Delivered,
     Done,
@@ -38,7 +38,7 @@ class _Run:
         self.buffer: LogBuffer | None = None
         self.begun_at: float | None = None
         self.is_stopped = False
-        self.outcome: Delivered | None = None
+        self.outcome: Delivered | Crashed | None = None
 
 
 class ThreadExecutor:
@@ -137,7 +137,7 @@ class ThreadExecutor:
             run.timers.append(self._loop.call_later(delay, thread.interrupt, run, SoftTimeout))
         thread.inbox.put(run)
 
-    def _attempt(self, run: _Run) -> Delivered:
+    def _attempt(self, run: _Run) -> Delivered | Crashed:
         """Run in the thread: everything an interruption may hit."""
         run.buffer = self._capture.begin()
         run.begun_at = monotonic()
@@ -146,6 +146,8 @@ class ThreadExecutor:
             return attempt.run(definition, run.call, self._definitions.journal)
         except SoftTimeout as error:  # it struck outside the function, while encoding
             return attempt.raised(definition, run.call, error)
+        except KeyboardInterrupt as error:
+            return attempt.crashed(error)
 
     def _hand_back(self, run: _Run) -> None:
         """Called in the thread; one wake-up of the loop serves all that ended meanwhile."""
@@ -177,15 +179,15 @@ class ThreadExecutor:
     def _give_up(self, run: _Run) -> None:
         """Report what is known by now: the thread has ended, or ignored being stopped."""
         log = _captured(run)
-        delivered = run.outcome
+        ended = run.outcome
         if run.begun_at is None:
             self._report(run, NotBegun())
-        elif delivered is None or (run.is_stopped and not delivered.is_ok):
+        elif ended is None or (run.is_stopped and not ended.is_ok):
             self._report(run, Stopped(log.text, log.is_truncated))
         elif log.text is None:
-            self._report(run, delivered)
+            self._report(run, ended)
         else:
-            self._report(run, replace(delivered, log=log.text, log_truncated=log.is_truncated))
+            self._report(run, ended._replace(log=log.text, log_truncated=log.is_truncated))
 
     def _report(self, run: _Run, outcome: Outcome) -> None:
         done, run.done = run.done, None
@@ -208,7 +210,7 @@ class _Thread(threading.Thread):
     def __init__(
         self,
         name: str,
-        attempt: Callable[[_Run], Delivered],
+        attempt: Callable[[_Run], Delivered | Crashed],
         hand_back: Callable[[_Run], None],
     ) -> None:
         super().__init__(name=name, daemon=True)

@@ -111,7 +111,7 @@ class _Zygote:
             os.close(self._wake_read)
             os.close(self._wake_write)
             child.serve(self._definitions, *files)
-        except Exception:  # noqa: BLE001 - a bug of ours must not unwind into the fork server's loop
+        except (Exception, KeyboardInterrupt):  # noqa: BLE001 - nothing may unwind into the loop
             traceback.print_exc()
         finally:
             os._exit(1)

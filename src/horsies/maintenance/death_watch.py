@@ -9,20 +9,17 @@ import asyncio
 import logging
 from datetime import timedelta
 
-from horsies.broker.lost import judge_lost
 from horsies.clock import jittered
 from horsies.config import RecoveryConfig
 from horsies.database import recovery
 from horsies.database.rows import AbsentWorker, StaleRun
 from horsies.database.statement import is_passing
-from horsies.database.tasks import return_unheld_tasks
 from horsies.executors.journal import find_journal
-from horsies.maintenance.processes import is_executing, process_started_at
-from horsies.maintenance.reaper import Connection
+from horsies.maintenance.giving_up import Connection, give_up_runs
+from horsies.maintenance.processes import process_started_at
 
 _logger = logging.getLogger("horsies.reaper")
 _INTERVAL_S = 2.0
-_AT_ONCE = timedelta(0)
 # Only claims of owners proven gone, whatever their age.
 _NEVER = timedelta(days=36_500)
 _RECENT = timedelta(minutes=2)
@@ -71,15 +68,9 @@ class DeathWatch:
         runs: list[StaleRun] = []
         if self._config.auto_fail_stale_running and worker.hostname == self._hostname:
             runs = await self._connection.run(recovery.runs_of(worker.worker_id))
-        # Children die with their worker; until the last one has, none of its runs is touched.
-        if runs and not _is_alive(worker) and not any(map(is_executing, runs)):
-            requeued += await self._return_unbegun(worker.worker_id)
-            runs = await self._connection.run(recovery.runs_of(worker.worker_id))
-            reason = "worker process no longer running"
-            given_up = [judge_lost(run, _AT_ONCE, reason) for run in runs]
-            if given_up:
-                statement = recovery.fail_lost_tasks(_AT_ONCE, given_up)
-                lost = len(await self._connection.run(statement))
+        if runs and not _is_alive(worker):
+            returned, lost = await give_up_runs(self._connection, worker.worker_id, runs)
+            requeued += returned
         if requeued or lost:
             _logger.warning(
                 "worker %s (pid %d on %s) is gone: %d claims requeued, %d runs given up",
@@ -90,15 +81,6 @@ class DeathWatch:
             if journal := find_journal(worker.worker_id):
                 journal.remove()
         return requeued + lost
-
-    async def _return_unbegun(self, worker_id: str) -> int:
-        """Runs whose user code never began go back uncounted, where the worker's journal tells."""
-        journal = find_journal(worker_id)
-        begun = None if journal is None else journal.begun_ids()
-        if begun is None:
-            return 0
-        statement = return_unheld_tasks(worker_id, sorted(begun))
-        return int((await self._connection.run(statement))[0].value)
 
 
 def _is_alive(worker: AbsentWorker) -> bool:

@@ -1,15 +1,22 @@
-"""Which processes of this host live, told apart from others that got their pid later."""
+"""Which processes of this host live, told apart from others that got their pid later.
+
+Without the wall clock: it may be set, and the database's may differ by hours.
+"""
 
 import psutil
 
+from horsies.clock import since_boot
 from horsies.database.rows import StaleRun
 
 
 def process_started_at(pid: int) -> float | None:
-    """When a living process began, in seconds since the epoch; `None` for one gone or a zombie."""
+    """When a living process began, in seconds since boot; `None` for one gone or a zombie."""
+    booted_at = psutil.boot_time()
     try:
         process = psutil.Process(pid)
-        return None if process.status() == psutil.STATUS_ZOMBIE else process.create_time()
+        if process.status() == psutil.STATUS_ZOMBIE:
+            return None
+        return process.create_time() - booted_at
     except psutil.NoSuchProcess:
         return None
     except psutil.AccessDenied:
@@ -17,10 +24,11 @@ def process_started_at(pid: int) -> float | None:
 
 
 def is_executing(run: StaleRun) -> bool:
-    """Whether the executing process may still be at it; one that began after the run is another."""
+    """Whether the executing process may still be at it; one younger than the run is another."""
     if run.worker_pid is None:
         return False
     began_at = process_started_at(run.worker_pid)
     if began_at is None or run.started_at is None:
         return began_at is not None
-    return began_at <= run.started_at.timestamp() + 1.0
+    run_age_s = (run.now_at - run.started_at).total_seconds()
+    return since_boot() - began_at >= run_age_s - 1.0

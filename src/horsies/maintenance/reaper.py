@@ -8,7 +8,6 @@ import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, fields
 from datetime import timedelta
-from typing import Protocol, TypeVar
 
 from horsies.broker.lost import judge_lost
 from horsies.clock import jittered, monotonic
@@ -17,19 +16,13 @@ from horsies.database import recovery
 from horsies.database.rows import Scalar, StaleRun
 from horsies.database.statement import Statement, is_connection_failure, is_passing
 from horsies.database.workers import release_sweep_lock, try_sweep_lock
+from horsies.maintenance.giving_up import GONE, Connection, give_up_runs, has_left_journal
 from horsies.maintenance.processes import is_executing
 from horsies.states import TASK_TERMINAL_STATES
 
-Row = TypeVar("Row")
 _logger = logging.getLogger("horsies.reaper")
 _RETENTION_EVERY_S = 3600.0
 _STRIKES = 3
-
-
-class Connection(Protocol):
-    """What a pass needs of a database connection."""
-
-    async def run(self, statement: Statement[Row], /) -> list[Row]: ...
 
 
 @dataclass(slots=True)
@@ -123,18 +116,32 @@ class Reaper:
         threshold = timedelta(milliseconds=self._config.running_stale_threshold_ms)
         two_beats = timedelta(milliseconds=2 * self._config.runner_heartbeat_interval_ms)
         while runs := await self._connection.run(recovery.stale_runs(min(threshold, two_beats))):
-            silent = [judge_lost(run, threshold) for run in runs if _is_silent(run, threshold)]
+            dead_ids = await self._give_up_dead(runs, swept)
+            rest = [run for run in runs if run.owner_id not in dead_ids]
+            silent = [judge_lost(run, threshold) for run in rest if _is_silent(run, threshold)]
             orphans = [
-                judge_lost(run, two_beats, "worker process no longer running")
-                for run in runs
-                if not _is_silent(run, threshold)
-                and run.worker_hostname == self._hostname
-                and not is_executing(run)
+                judge_lost(run, two_beats, GONE)
+                for run in rest
+                if not _is_silent(run, threshold) and self._is_orphan(run)
             ]
             given_up = await self._fail(threshold, silent) + await self._fail(two_beats, orphans)
             swept.lost += given_up
             if given_up < recovery.BATCH:  # the rest was locked or revived, or is not due yet
                 return
+
+    async def _give_up_dead(self, runs: list[StaleRun], swept: Swept) -> set[str]:
+        """Workers of this host that left a journal, which tells what of theirs had begun."""
+        owners = {run.owner_id for run in runs if run.owner_id and self._is_orphan(run)}
+        dead = {owner for owner in owners if has_left_journal(owner)}
+        for owner in sorted(dead):
+            theirs = await self._connection.run(recovery.runs_of(owner))
+            returned, lost = await give_up_runs(self._connection, owner, theirs)
+            swept.requeued += returned
+            swept.lost += lost
+        return dead
+
+    def _is_orphan(self, run: StaleRun) -> bool:
+        return run.worker_hostname == self._hostname and not is_executing(run)
 
     async def _fail(self, stale_after: timedelta, lost: list[recovery.LostRun]) -> int:
         if not lost:

@@ -2,7 +2,19 @@
 
 import traceback
 from enum import Enum
-from typing import Annotated, Any, Generic, TypeAlias, TypeVar, cast, final, get_args, overload
+from types import GenericAlias
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    Generic,
+    TypeAlias,
+    TypeVar,
+    cast,
+    final,
+    get_args,
+    overload,
+)
 
 from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, PlainSerializer, PlainValidator
 from pydantic_core import CoreSchema, core_schema
@@ -97,6 +109,14 @@ class TaskResult(Generic[T_co, E_co]):
     __slots__ = ("_err", "_ok")
     _ok: T_co | _Missing
     _err: E_co | _Missing
+
+    if not TYPE_CHECKING:  # type checkers count the parameters themselves
+
+        def __class_getitem__(cls, parameters: Any) -> Any:
+            # A wrong number is for the task decorator to refuse, which knows place and cure.
+            if isinstance(parameters, tuple) and len(parameters) == 2:
+                return super().__class_getitem__(parameters)
+            return GenericAlias(cls, parameters)
 
     @overload
     def __init__(self, *, ok: T_co) -> None: ...

@@ -105,7 +105,7 @@ def read_return_type(
     if get_origin(declared) is TaskResult and len(get_args(declared)) == 2:
         ok_type, error_type = get_args(declared)
         return ReturnType(ok_type, error_type, is_plain=False)
-    unusable = declared in (TaskResult, inspect.Parameter.empty)
+    unusable = (get_origin(declared) or declared) in (TaskResult, inspect.Parameter.empty)
     if allow_plain_returns and not unusable:
         return ReturnType(declared, TaskError, is_plain=True)
     raise TaskDefinitionError(

@@ -3,7 +3,6 @@
 And the completion that ends its attempt.
 """
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -32,8 +31,7 @@ class ClaimedTask(NamedTuple):
     worker_pid: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Completion:
+class Completion(NamedTuple):
     """The end of one attempt, ready to be written.
 
     Without `attempt_outcome` it is a success (T6).

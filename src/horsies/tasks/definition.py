@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from horsies.codec.annotated import codec_for, describe
 from horsies.codec.results import ResultCodec, read_result, serialize_error_payload
-from horsies.codec.signature import ArgumentsError, EncodedArguments, SignatureCodec
+from horsies.codec.signature import ArgumentsError, EncodedArguments, SignatureCodec, byte_count
 from horsies.config import AppConfig
 from horsies.errors import SourceLocation
 from horsies.result import (
@@ -150,20 +150,15 @@ class TaskDefinition:
             return self.judge_exception(error)
         return self.judge(value)
 
-    def encode_result(self, result: AnyResult) -> str:
-        """Write a result; one that cannot be written becomes an error result."""
-        return self.settle_result(result)[0]
-
     def settle_result(self, result: AnyResult) -> tuple[str, AnyResult]:
         """Write a result and return also what was written: it, or the error in its place."""
         text, written = self.results.encode_always(result)
         limit = self.config.payload_max_bytes
-        if limit is None or len(text) * 4 <= limit or len(text.encode()) <= limit:
+        if limit is None or (size := byte_count(text)) <= limit:
             return text, written
         refused = _failure(
             OperationalErrorCode.WORKER_SERIALIZATION_ERROR,
-            f"result of task {self.name!r} is too large: {len(text.encode())} bytes, "
-            f"payload_max_bytes={limit}",
+            f"result of task {self.name!r} is too large: {size} bytes, payload_max_bytes={limit}",
         )
         return serialize_error_payload(refused), refused
 
@@ -179,8 +174,11 @@ class TaskDefinition:
         variant: Literal["ok", "err"] = "ok" if result.is_ok() else "err"
         declared = self.ok_type if variant == "ok" else self.err_type
         value = result.ok if variant == "ok" else result.err
+        codec = codec_for(declared)
+        if type(value) is codec.exact:
+            return result
         try:
-            codec_for(declared).adapter.validate_python(value)
+            codec.adapter.validate_python(value)
         except ValidationError as error:
             return _failure(
                 ContractCode.RETURN_TYPE_MISMATCH,

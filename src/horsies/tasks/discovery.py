@@ -85,16 +85,20 @@ def import_problems(entry: str) -> list[HorsiesError]:
         place = location_of(error)
         return [_import_error(f"failed to import module: {entry}", f"{error}", place)]
     except Exception as error:  # noqa: BLE001  # module-level code is user code
-        return [
-            ConfigurationError(
-                f"error while importing module: {entry}",
-                ErrorCode.MODULE_EXEC_ERROR,
-                location_of(error),
-                notes=[f"{type(error).__name__}: {error}"],
-                help_text="module-level code must run without errors: move work into functions",
-            )
-        ]
+        return [module_error(entry, error)]
     return []
+
+
+def module_error(entry: str, error: Exception) -> ConfigurationError:
+    """What is said of a module whose own code raised."""
+    return ConfigurationError(
+        f"error while importing module: {entry}",
+        ErrorCode.MODULE_EXEC_ERROR,
+        location_of(error),
+        notes=[f"{type(error).__name__}: {error}"],
+        help_text="module-level code must run without errors: correct it there,\n"
+        "or move what may fail into a function",
+    )
 
 
 def _import_error(

@@ -108,15 +108,15 @@ class Claimer:
         """One pass; how many tasks it took."""
         if self._has_lost_answer:
             await self._return_unheld()
+        # Until an answer is here, what was started or claimed is known to the database alone.
+        self._has_lost_answer = True
         await self._buffer.start_waiting()
         request = self._request()
+        started_at, told_count = monotonic(), self._told_count
+        answer = await self._link.run(claim_tasks(request)) if request else []
+        self._has_lost_answer = False
         if request is None:
             return 0
-        started_at, told_count = monotonic(), self._told_count
-        # Until the answer is here, what it claimed is known to the database alone.
-        self._has_lost_answer = True
-        answer = await self._link.run(claim_tasks(request))
-        self._has_lost_answer = False
         rows = [row for row in answer if row.id]
         self._move_marks(request, answer)
         self._learn(request, rows, started_at)
@@ -131,7 +131,7 @@ class Claimer:
         return len(rows)
 
     async def _return_unheld(self) -> None:
-        """After a claim whose answer was lost: what it may have taken goes back.
+        """After a claim or start whose answer was lost: what it may have taken goes back.
 
         Nothing of it ever ran.
         """

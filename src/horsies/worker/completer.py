@@ -8,8 +8,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import psycopg
 
@@ -39,8 +38,7 @@ _MAX_WAITING_ROWS = 10_000
 _MAX_WAITING_BYTES = 256_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class Recorded:
+class Recorded(NamedTuple):
     """A completion as the database took it.
 
     'completed', 'failed', 'retried', 'cancelled', 'interrupted' or 'claim_lost'.
@@ -208,6 +206,6 @@ def _without_nul(completion: Completion) -> Completion:
     message, reason, log, code = (
         text.replace("\x00", "\N{REPLACEMENT CHARACTER}") if text else text for text in texts
     )
-    return replace(
-        completion, error_message=message, failed_reason=reason, log=log, error_code=code
+    return completion._replace(
+        error_message=message, failed_reason=reason, log=log, error_code=code
     )

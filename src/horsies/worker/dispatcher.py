@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from horsies.clock import monotonic
+from horsies.codec.signature import byte_count
 from horsies.config import AppConfig
 from horsies.executors.base import Call, Delivered, Outcome
 from horsies.executors.journal import Journal
@@ -104,7 +105,7 @@ class Dispatcher:
 
     def _warn_if_large(self, call: Call, outcome: Delivered) -> None:
         limit = self._config.payload_warn_bytes
-        if limit and len(outcome.result) > limit and call.task_name not in self._warned:
+        if limit and byte_count(outcome.result) > limit and call.task_name not in self._warned:
             self._warned.add(call.task_name)
             _logger.warning(
                 "task %s returns results larger than payload_warn_bytes=%d; "

@@ -1,7 +1,8 @@
 """Lanes: the execution kinds of an app, as the claim statement sees them.
 
-Lane 1 is the kind of every name this worker does not know; an app of one kind has one lane and no
-names to compare.
+Lane 1 is `process`, the kind of every name this worker does not know. An app whose only kind is
+another has that one lane and no names to compare: an unknown name never runs, so it holds a slot
+of whatever kind for one statement only.
 """
 
 from collections.abc import Mapping

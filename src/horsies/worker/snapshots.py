@@ -12,6 +12,7 @@ from horsies.clock import utc_now
 from horsies.config import AppConfig, QueueMode
 from horsies.database.statement import is_passing
 from horsies.database.workers import insert_worker_state
+from horsies.maintenance.processes import process_started_at
 from horsies.worker.buffer import Buffer
 from horsies.worker.claimer import Identity
 from horsies.worker.dispatcher import Dispatcher
@@ -51,7 +52,7 @@ class Snapshots:
             "queue_max_concurrency": _per_queue(config, {q.name: q.cap for q in queues}),
             "recovery_config": Jsonb(config.recovery.model_dump(mode="json")),
             "worker_started_at": utc_now(),
-            "pid_started_at": self._process.create_time(),
+            "pid_started_at": process_started_at(identity.pid),
             "holds_lock": holds_lock,
         }
 

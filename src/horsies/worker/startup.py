@@ -29,7 +29,7 @@ async def serve(app: Horsies, settings: WorkerConfig, signals: Sequence[signal.S
         app.import_task_modules()
         worker = Worker(app, settings)
         # The worker's own links carry everything from here on; four connections are promised.
-        app.get_broker().session.blocking_pool().close()
+        app.get_broker().session.pool.close()
     except DatabaseLostError as error:
         return _failed(error)
     except FAILURES as error:
@@ -46,7 +46,9 @@ async def serve(app: Horsies, settings: WorkerConfig, signals: Sequence[signal.S
         failure = group.exceptions[0]
     finally:
         for number in signals:
+            # All is done: a signal that is sent once more must not end us with its own code.
             loop.remove_signal_handler(number)
+            signal.signal(number, signal.SIG_IGN)
         await app.get_broker().close_async()
     code = 0 if failure is None else _failed(failure)
     _logger.info("worker stopped")

@@ -249,6 +249,8 @@ class Worker:
                 self._call_failure_hooks(one)
             elif one.outcome == "claim_lost":
                 _logger.warning("task %s: its claim was lost, the result is dropped", task.id)
+        if self._settings.is_burst and not self._dispatcher.running:
+            self._claimer.look()  # whether that was all
         self._claimer.room()
 
     def _call_failure_hooks(self, recorded: Recorded) -> None:

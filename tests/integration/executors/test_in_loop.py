@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from horsies.executors.base import Delivered, NotBegun, Stopped, TimedOut
+from horsies.executors.base import Crashed, Delivered, NotBegun, Stopped, TimedOut
 from support.executor_calls import Caller, call, error_of, until
 
 
@@ -31,6 +31,16 @@ async def test_whatever_user_code_raises_is_the_error_of_that_task_alone(
     assert (outcome.is_ok, outcome.error_code) == (False, "UNHANDLED_EXCEPTION")
     assert message in (outcome.error_message or "")
     assert await in_loop.value("async_add", 1, 1) == 2
+
+
+async def test_keyboard_interrupt_ends_its_call_as_a_crash_and_nothing_else(
+    in_loop: Caller,
+) -> None:
+    outcome = await in_loop.run("async_interrupt")
+
+    assert isinstance(outcome, Crashed)
+    assert "KeyboardInterrupt" in outcome.message
+    assert await in_loop.value("async_add", 1, 2) == 3
 
 
 async def test_an_unknown_name_is_a_resolution_error(in_loop: Caller) -> None:

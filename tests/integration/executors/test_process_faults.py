@@ -21,8 +21,9 @@ from support.executor_calls import StartProcesses, call, error_of, until, value_
         ("leave", (0,), 0, None, "exit code 0"),
         ("segfault", (), None, signal.SIGSEGV, "signal 11 (SIGSEGV)"),
         ("kill_self", (), None, signal.SIGKILL, "signal 9 (SIGKILL)"),
+        ("interrupt", (), 1, None, "exit code 1"),
     ],
-    ids=["exit 3", "exit 0", "segfault", "kill -9"],
+    ids=["exit 3", "exit 0", "segfault", "kill -9", "KeyboardInterrupt"],
 )
 async def test_a_child_that_ends_without_a_result_is_a_crash_naming_how(
     start_processes: StartProcesses,
@@ -41,6 +42,25 @@ async def test_a_child_that_ends_without_a_result_is_a_crash_naming_how(
     assert outcome.reason == reason
     assert "Worker process crashed" in outcome.message
     assert reason in outcome.message
+    await until(lambda: executor.started_slots == 2)
+
+
+async def test_a_task_beyond_the_memory_limit_is_killed_alone_and_told_so(
+    start_processes: StartProcesses, tmp_path: Path
+) -> None:
+    caller, executor = await start_processes(2, max_memory_per_child_mb=200)
+    begun, release = tmp_path / "begun", tmp_path / "release"
+    sibling = caller.submit(call("hold", str(begun), str(release)))
+    await until(begun.exists)
+
+    outcome = await caller.run("grow_and_stay", str(tmp_path / "grown"), 300)
+
+    assert isinstance(outcome, Crashed)
+    assert outcome.signal == signal.SIGKILL
+    assert "MiB, max_memory_per_child_mb=200" in outcome.reason
+    assert "Worker process crashed" in outcome.message
+    release.touch()
+    assert value_of(await sibling) == "released"
     await until(lambda: executor.started_slots == 2)
 
 

@@ -1,11 +1,11 @@
 """Plain functions in children: calls, limits on children, start and end of the pool."""
 
 import os
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from horsies.executors import processes
 from horsies.executors.base import Delivered, ExecutorStartError, NotBegun, Stopped
 from horsies.executors.processes import ProcessExecutor
 from support.executor_calls import StartProcesses, call, error_of, until, value_of
@@ -72,7 +72,7 @@ async def test_unknown_names_and_broken_arguments_are_errors_of_the_task(
     start_processes: StartProcesses,
 ) -> None:
     caller, _ = await start_processes(1)
-    broken = replace(call("add"), args="{not json")
+    broken = call("add")._replace(args="{not json")
 
     unknown, unreadable = await caller.run("nobody"), await caller.submit(broken)
 
@@ -141,8 +141,9 @@ async def test_a_child_is_replaced_after_its_number_of_tasks(
 
 
 async def test_a_child_is_replaced_when_it_has_grown_too_large(
-    start_processes: StartProcesses,
+    start_processes: StartProcesses, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(processes, "_WEIGHING_SECONDS", 3600)  # after the task, not during it
     caller, executor = await start_processes(1, max_memory_per_child_mb=200)
 
     small, same = await caller.value("grow", 1), await caller.value("pid")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from horsies.executors.base import Delivered, NotBegun, Stopped, TimedOut
+from horsies.executors.base import Crashed, Delivered, NotBegun, Stopped, TimedOut
 from support.executor_calls import Caller, call, log_of, until, value_of
 
 
@@ -23,6 +23,15 @@ async def test_an_exception_is_the_error_of_that_task_alone(threads: Caller, nam
     assert isinstance(outcome, Delivered)
     assert outcome.error_code == "UNHANDLED_EXCEPTION"
     assert await threads.value("add", 1, 1) == 2
+
+
+async def test_keyboard_interrupt_ends_its_call_as_a_crash_and_nothing_else(
+    threads: Caller,
+) -> None:
+    outcomes = [await threads.run("interrupt") for _ in range(3)]
+
+    assert all(isinstance(outcome, Crashed) for outcome in outcomes)
+    assert await threads.value("add", 1, 2) == 3
 
 
 async def test_many_calls_over_two_threads_are_each_answered_once(threads: Caller) -> None:

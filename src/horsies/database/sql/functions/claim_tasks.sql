@@ -3,12 +3,13 @@
 -- A lane is an execution kind: a task name's lane stands in task_names/task_lanes, every other name is lane 1.
 -- Per lane the first lane_starts rows start at once, the next lane_claims rows wait in the worker's buffer.
 -- Marks are where earlier passes of this worker stopped, per queue, priority and lane: dead index entries before them are
--- not walked again (decision 0003). Under a soft cap (counts_claims false) waiting claims do not count. A full look ignores the marks and takes over claims whose lease has passed (T3).
+-- not walked again (decision 0003). They come in order, those of queue q from mark_starts[q] on: a search would cost marks * queues.
+-- Under a soft cap (counts_claims false) waiting claims do not count. A full look ignores the marks and takes over claims whose lease has passed (T3).
 create or replace function horsies_claim_tasks(
     owner_id text, hostname text, own_pid integer, lease interval, is_full_look boolean, batch_limit integer, counts_claims boolean,
     queues text[], queue_caps integer[], cluster_cap integer,
     task_names text[], task_lanes integer[], lane_starts integer[], lane_claims integer[], child_pids integer[],
-    mark_queues text[], mark_priorities integer[], mark_lanes integer[], mark_times timestamptz[], mark_ids text[]
+    mark_starts integer[], mark_priorities integer[], mark_lanes integer[], mark_times timestamptz[], mark_ids text[]
 ) returns table (
     id text, task_name text, queue_name text, priority integer, args text, kwargs text, attempt integer,
     claim text, enqueued_at timestamptz, task_options text, is_workflow_task boolean, lane integer, worker_pid integer
@@ -31,6 +32,7 @@ declare
     at_priority bigint;
     known_priority integer;
     next_priority integer;
+    next_mark integer;
     mark_at integer;
     found_ids text[];
     found_lanes integer[];
@@ -63,11 +65,13 @@ begin
             left_in_queue := least(left_in_queue, queue_caps[q] - in_flight);
         end if;
         at_priority := -2147483649;
+        next_mark := mark_starts[q];
         while left_in_queue > 0 loop
             -- The next priority: a known one, or a new one in the gap before it (an empty range of the index).
-            select min(m.priority) into known_priority
-            from unnest(mark_queues, mark_priorities) m(queue, priority)
-            where m.queue = queues[q] and m.priority > at_priority;
+            while next_mark < mark_starts[q + 1] and mark_priorities[next_mark] <= at_priority loop
+                next_mark := next_mark + 1;
+            end loop;
+            known_priority := case when next_mark < mark_starts[q + 1] then mark_priorities[next_mark] end;
             next_priority := null;
             select t.priority into next_priority from horsies_tasks t
             where t.status = 'PENDING' and t.queue_name = queues[q] and t.priority > at_priority
@@ -81,9 +85,13 @@ begin
             found_lanes := '{}';
             for l in 1..cardinality(lane_starts) loop
                 continue when lane_left[l] <= 0;
-                select m.position into mark_at
-                from unnest(mark_queues, mark_priorities, mark_lanes) with ordinality m(queue, priority, lane, position)
-                where m.queue = queues[q] and m.priority = next_priority and m.lane = l;
+                mark_at := null;
+                for m in next_mark..mark_starts[q + 1] - 1 loop
+                    exit when mark_priorities[m] > next_priority;
+                    if mark_lanes[m] = l then
+                        mark_at := m;
+                    end if;
+                end loop;
                 with found as (
                     select t.id from horsies_tasks t
                     where t.status = 'PENDING' and t.queue_name = queues[q] and t.priority = next_priority

@@ -3,26 +3,11 @@
 
 create or replace function horsies_notify_task_changes_insert() returns trigger language plpgsql as $$
 begin
-    perform pg_notify('task_new', i.id), case when octet_length('task_queue_' || i.queue_name) <= 63
+    perform pg_notify('horsies_task_status', i.id),
+        case when i.status = 'PENDING' then pg_notify('task_new', i.id) end,
+        case when i.status = 'PENDING' and octet_length('task_queue_' || i.queue_name) <= 63
             then pg_notify('task_queue_' || i.queue_name, i.id) end
-    from inserted i where i.status = 'PENDING';
-    return null;
-end $$;
-
-create or replace function horsies_notify_task_changes_update() returns trigger language plpgsql
-set enable_hashjoin = on
-set enable_nestloop = off  -- a plan cached for one row would cost n * n for n
-as $$
-begin
-    perform pg_notify('task_done', a.id)
-    from after a join before b on b.id = a.id
-    where a.status in ('COMPLETED', 'FAILED', 'CANCELLED', 'EXPIRED') and b.status <> a.status;
-    return null;
-end $$;
-
-create or replace function horsies_notify_task_status_change_insert() returns trigger language plpgsql as $$
-begin
-    perform pg_notify('horsies_task_status', i.id) from inserted i;
+    from inserted i;
     return null;
 end $$;
 
@@ -31,7 +16,8 @@ set enable_hashjoin = on
 set enable_nestloop = off  -- a plan cached for one row would cost n * n for n
 as $$
 begin
-    perform pg_notify('horsies_task_status', a.id)
+    perform pg_notify('horsies_task_status', a.id),
+        case when a.status in ('COMPLETED', 'FAILED', 'CANCELLED', 'EXPIRED') then pg_notify('task_done', a.id) end
     from after a join before b on b.id = a.id where b.status <> a.status;
     return null;
 end $$;

@@ -43,7 +43,8 @@ begin
                 worker_process_name = case when w.pid is not null then 'worker-' || w.pid end,
                 updated_at = now_at
             from wanted w
-            where t.id = w.id
+            -- Also here: a deadline may pass while the pass waits for the claim lock or counts.
+            where t.id = w.id and (t.good_until is null or t.good_until > now_at)
             returning t.id, t.task_name, t.queue_name, t.priority, t.args, t.kwargs, t.retry_count, t.enqueued_at,
                 t.task_options, t.is_workflow_task, w.lane, w.pid, w.position)
         select k.id::text, k.task_name::text, k.queue_name::text, k.priority, k.args, k.kwargs, k.retry_count + 1,

@@ -141,12 +141,6 @@ create index if not exists horsies_worker_states_snapshot_at_idx on horsies_work
 create trigger horsies_task_notify_trigger_insert after insert on horsies_tasks
     referencing new table as inserted
     for each statement execute function horsies_notify_task_changes_insert();
-create trigger horsies_task_notify_trigger_update after update on horsies_tasks
-    referencing old table as before new table as after
-    for each statement execute function horsies_notify_task_changes_update();
-create trigger horsies_task_status_notify_trigger_insert after insert on horsies_tasks
-    referencing new table as inserted
-    for each statement execute function horsies_notify_task_status_change_insert();
 create trigger horsies_task_status_notify_trigger_update after update on horsies_tasks
     referencing old table as before new table as after
     for each statement execute function horsies_notify_task_status_change_update();

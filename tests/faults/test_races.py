@@ -1,0 +1,118 @@
+"""Two parties want the same row at the same time: exactly one gets it, and the other knows."""
+
+import asyncio
+import signal
+import threading
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from horsies.config import RecoveryConfig, WorkerResilienceConfig
+from horsies.database.connection import Address
+from horsies.maintenance.reaper import Reaper
+from horsies.worker.link import Link
+from support.database import connect, retry_options
+from support.eventually import eventually
+from support.faults import scene
+from support.proxy import proxied
+
+pytestmark = [pytest.mark.faults, pytest.mark.slow, pytest.mark.timeout(120)]
+
+
+@pytest.mark.parametrize("is_claim", [True, False], ids=["claims", "runs"])
+async def test_reapers_at_once_recover_each_row_once(database_url: str, is_claim: bool) -> None:
+    database = connect(database_url)
+    long_ago = datetime.now(UTC) - timedelta(hours=1)
+    columns = {"claimed_at": long_ago, "claimed_by_worker_id": "gone"}
+    if is_claim:
+        columns |= {"status": "CLAIMED", "claimed": True, "claim_expires_at": long_ago}
+    else:
+        options = {"max_retries": 3, "task_options": retry_options(3, ["WORKER_CRASHED"])}
+        columns |= {"status": "RUNNING", "started_at": long_ago, "worker_pid": 1, **options}
+    for _ in range(300):
+        database.insert(**columns)
+    links = [Link(Address(database_url), "reaper", WorkerResilienceConfig()) for _ in range(4)]
+
+    async with asyncio.TaskGroup() as group:
+        passes = [
+            group.create_task(Reaper(link, RecoveryConfig(), hostname="here").run_once())
+            for link in links
+        ]
+    swept = [one.result() for one in passes]
+
+    for link in links:
+        await link.close()
+    assert sum(one.requeued + one.lost for one in swept) == 300
+    assert database.statuses() == {"PENDING": 300}
+    attempts = "select count(distinct task_id) from horsies_task_attempts where attempt = 1"
+    assert database.value(attempts) == (0 if is_claim else 300)
+    database.connection.close()
+
+
+def test_cancel_and_completion_at_once_leave_one_end(database_url: str) -> None:
+    with scene(database_url) as play:
+        play.start_worker("--processes", "2", "--concurrency", "5")
+        play.start_worker("--processes", "2", "--concurrency", "5")
+        play.send("coroutine", range(100), 0.01)
+        play.send("child", range(100, 160), 0.01)
+        play.send("thread", range(160, 220), 0.01)
+        handles = {task_id: play.app.handle(task_id) for task_id in play.numbers}
+        waiting, running = list(handles.values())[::2], list(handles.values())[1::2]
+
+        asked = threading.Thread(target=lambda: [h.cancel(running=True) for h in running])
+        asked.start()
+        withdrawn = [handle.task_id for handle in waiting if handle.cancel().unwrap()]
+        asked.join()
+
+        play.wait_until_all_ended(within=60)
+        play.assert_invariants()
+        assert play.count("COMPLETED") + play.count("CANCELLED") == 220
+        states = dict(play.rows("select id, status from horsies_tasks"))
+        begun = play.begun()
+        assert {states[task_id] for task_id in withdrawn} <= {"CANCELLED"}
+        assert [n for task_id, n in play.numbers.items() if task_id in withdrawn and begun[n]] == []
+
+
+@pytest.mark.parametrize("prefetch", [0, 20])
+def test_expiry_and_claim_at_once_leave_one_end(database_url: str, prefetch: int) -> None:
+    settings = {"app": {"prefetch_buffer": prefetch, "claim_lease_ms": 60_000}}
+    with scene(database_url, **settings, recovery={"check_interval_ms": 1_000}) as play:
+        for _ in range(2):
+            play.wait_ready(play.start_worker("--concurrency", "2"))
+
+        start = datetime.now(UTC)
+        for number in range(200):
+            deadline = start + timedelta(milliseconds=10 * number)
+            play.send("coroutine", range(number, number + 1), 0.05, good_until=deadline)
+
+        play.wait_until_all_ended(within=60)
+        play.assert_invariants()
+        assert play.count("COMPLETED") > 0
+        assert play.count("EXPIRED") > 0
+        assert play.count("COMPLETED", "EXPIRED") == 200
+        assert not play.rows(
+            "select t.id from horsies_task_attempts a join horsies_tasks t on t.id = a.task_id "
+            "where t.status = 'EXPIRED' or a.started_at >= t.good_until"
+        )
+
+
+def test_late_finish_of_a_reaped_task_is_refused(database_url: str) -> None:
+    recovery = {"running_stale_threshold_ms": 2_000}
+    with proxied(database_url) as (proxy, url), scene(url, recovery=recovery) as play:
+        frozen = play.start_worker()
+        play.send("coroutine", range(1), -1)
+        eventually(lambda: play.begun()[0] == 1, within=30)
+        frozen.send_signal(signal.SIGSTOP)
+        proxy.hang_up()
+        play.start_worker()
+        eventually(lambda: play.begun()[0] == 2, within=30)
+
+        frozen.send_signal(signal.SIGCONT)
+        play.open_gate()
+
+        play.wait_until_all_ended(within=30)
+        eventually(lambda: "its claim was lost, the result is dropped" in play.log(), within=30)
+        play.assert_invariants()
+        ends = "select attempt, error_code from horsies_task_attempts order by attempt"
+        assert play.rows(ends) == [(1, "WORKER_CRASHED"), (2, None)]
+        assert frozen.poll() is None

@@ -1,0 +1,73 @@
+"""The listener's thread: when it starts anew, how it waits, what it leaves behind."""
+
+import subprocess
+import sys
+import time
+from typing import Any
+
+import psutil
+import psycopg
+
+from horsies import Horsies
+from horsies.database.listener import Listener
+from support.database import Database
+from support.eventually import eventually
+
+FORKING = """
+import os, sys, warnings
+from horsies import AppConfig, Horsies, PostgresConfig
+
+warnings.simplefilter("ignore")  # newer Pythons warn of forks beside threads
+app = Horsies(AppConfig(broker=PostgresConfig(database_url=sys.argv[1])))
+handle = app.handle(sys.argv[2])
+handle.get(timeout_ms=1)
+if os.fork():
+    os.wait()
+else:
+    handle.get(timeout_ms=20_000)
+"""
+
+
+def listener_count(db: Database) -> int:
+    count: int = db.value(
+        "select count(*) from pg_stat_activity where datname = current_database() "
+        "and application_name = 'horsies listener'"
+    )
+    return count
+
+
+def test_a_forked_process_listens_for_itself(database_url: str, db: Database, app: Horsies) -> None:
+    task_id = app.tasks["add"].send(1).unwrap().task_id
+    process = subprocess.Popen([sys.executable, "-c", FORKING, database_url, task_id])
+
+    eventually(lambda: listener_count(db) == 2)
+    app.handle(task_id).cancel().unwrap()
+
+    assert process.wait(20) == 0
+
+
+def test_tries_to_reach_a_database_that_is_away_have_pauses_between_them() -> None:
+    tries: list[float] = []
+
+    def connect() -> psycopg.Connection[Any]:
+        tries.append(time.monotonic())
+        return psycopg.connect("host=127.0.0.1 port=1")
+
+    listener = Listener(connect)
+    for channel in ("one", "two"):
+        listener.subscribe(channel, print)
+    eventually(lambda: len(tries) >= 4)
+    listener.close()
+
+    assert tries[3] - tries[1] > 0.2
+
+
+def test_a_closed_listener_leaves_no_files_open(database_url: str) -> None:
+    before = psutil.Process().num_fds()
+
+    for _ in range(3):
+        listener = Listener(lambda: psycopg.connect(database_url, autocommit=True))
+        listener.subscribe("one", print)
+        listener.close()
+
+    assert psutil.Process().num_fds() == before
