@@ -30,6 +30,8 @@ def main() -> int:
             return 0
         targets = Targets(url, _say, is_quick=given.quick)
         groups = _chosen(targets.groups, given.only, parser.error)
+        if given.quick and not given.only:
+            groups.remove("settings")
         return _run(targets, groups, is_quick=given.quick)
 
 

@@ -18,6 +18,8 @@ from benchmarks.stage import ROOT
 
 RESULTS = ROOT / "benchmarks" / "results"
 IMAGES = ROOT / "docs" / "images"
+PAGE = ROOT / "docs" / "guide" / "performance.md"
+BEGIN, END = "<!-- written by make bench -->", "<!-- end -->"
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,5 +92,21 @@ def store_figures(groups: dict[str, list[Figure]], *, into: Path | None) -> None
     ]
     write_bars(RESULTS / f"{name}.svg", bars)
     if into:
-        into.mkdir(exist_ok=True)
         write_bars(into / "targets.svg", bars)
+        write_table(known)
+
+
+def write_table(known: dict[str, Any]) -> None:
+    """Put the figures of all groups where the guide's page has room for them."""
+    lines = ["| measured | figure | target | ratio | |", "|---|---:|---|---:|---|"]
+    for part in known.values():
+        for figure in part["content"]:
+            shown = f"{figure['figure']:,.{0 if figure['figure'] >= 1000 else 2}f} {figure['unit']}"
+            ratio = "" if figure["ratio"] is None else f"{figure['ratio']:.2f}"
+            if figure["target"] == "missing":
+                shown = ""
+            cells = (figure["name"], shown, figure["target"], ratio, figure["detail"])
+            lines.append(f"| {' | '.join(cells)} |")
+    head, rest = PAGE.read_text().split(BEGIN)
+    tail = rest.split(END)[1]
+    PAGE.write_text(f"{head}{BEGIN}\n" + "\n".join(lines) + f"\n{END}{tail}")

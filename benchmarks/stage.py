@@ -8,7 +8,7 @@ import sys
 import tempfile
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -35,14 +35,14 @@ SETTINGS = {
 
 
 @contextmanager
-def private_server(given_url: str | None) -> Iterator[str]:
+def private_server(given_url: str | None, settings: Mapping[str, str] = SETTINGS) -> Iterator[str]:
     """The maintenance URL of a server with full durability, embedded unless one is given."""
     if given_url:
         yield given_url
         return
     directory = Path(tempfile.mkdtemp(prefix="horsies-bench-"))
     directory.chmod(0o755)
-    server = embedded_postgres.acquire(directory, quiet=True, settings=SETTINGS)
+    server = embedded_postgres.acquire(directory, quiet=True, settings=settings)
     try:
         yield server.superuser_url
     finally:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, TypeVar
 
-from benchmarks import executors, ours, peers, raw
+from benchmarks import executors, ours, peers, raw, settings
 from benchmarks.ours import WIDE, Drained
 from benchmarks.report import Figure, at_least, at_most
 from benchmarks.stage import fresh_database
@@ -35,6 +35,7 @@ class Targets:
             "history": self._history,
             "idle": self._idle,
             "executors": self._executors,
+            "settings": lambda: settings.measured(say, is_quick=is_quick),
         }
 
     def _count(self, full: int) -> int:
