@@ -3,6 +3,8 @@
 import asyncio
 import logging
 import re
+import threading
+import time
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -222,3 +224,24 @@ async def test_claims_given_back_by_one_worker_are_run_by_another_at_once(
     assert [result.ok_value for result in results] == [0, 1, 2, 3]
     assert sorted(inside) == [0, 1, 2, 3]
     assert given_back["started_at"] - given_back["enqueued_at"] < timedelta(seconds=4)
+
+
+async def test_blocked_event_loop_is_told_with_its_place(
+    new_app: NewApp, caplog: pytest.LogCaptureFixture
+) -> None:
+    app = new_app()
+
+    @app.task("blocks")
+    async def blocks() -> TaskResult[None, TaskError]:
+        until = time.monotonic() + 20
+        while not caplog.text and time.monotonic() < until:
+            threading.Event().wait(0.1)  # what is tested: it holds up the whole loop
+        return TaskResult(ok=None)
+
+    with caplog.at_level(logging.WARNING, "horsies.worker"):
+        async with working(app):
+            await good(await blocks.send_async()).get_async(30_000)
+
+    (told,) = [record.getMessage() for record in caplog.records if "stood still" in record.message]
+    assert "test_worker_corners.py" in told
+    assert "in blocks" in told

@@ -67,7 +67,7 @@ _COUNT = click.IntRange(min=0)
     "--max-memory-per-child-mb",
     type=_COUNT,
     default=0,
-    help="Replace a child that grew larger; 0 is off.",
+    help="End a task whose child grows larger; 0 is off.",
 )
 def command(locator: str | None, **options: Any) -> None:
     """Run a worker for the app in MODULE (shop.queue:app, shop/queue.py).

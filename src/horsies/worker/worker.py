@@ -34,6 +34,7 @@ from horsies.worker.dispatcher import Dispatcher
 from horsies.worker.heartbeat import Heartbeat
 from horsies.worker.lanes import Kind, Lane, lane_names
 from horsies.worker.link import Link
+from horsies.worker.loop_watch import LoopWatch
 from horsies.worker.retries import RetryBell
 from horsies.worker.settings import WorkerConfig, served_queues
 from horsies.worker.snapshots import Snapshots
@@ -149,6 +150,7 @@ class Worker:
                     lasting.create_task(watch.run(), name="death watch"),
                     lasting.create_task(self._cancels.run(), name="cancels"),
                     lasting.create_task(self._bell.run(), name="retries"),
+                    lasting.create_task(LoopWatch().run(), name="loop watch"),
                 ]
                 self.ready.set()
                 try:
