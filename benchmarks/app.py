@@ -19,7 +19,7 @@ config: dict[str, Any] = {"broker": PostgresConfig(database_url=os.environ["HORS
 if os.environ.get("HORSIES_BENCH_CAP"):
     config["cluster_wide_cap"] = int(os.environ["HORSIES_BENCH_CAP"])
 _queue_count = int(os.environ.get("HORSIES_BENCH_QUEUES", "0"))
-_queue = {}
+_queue: dict[str, Any] = {}
 if _queue_count:
     config["queue_mode"] = QueueMode.CUSTOM
     _cap = int(os.environ.get("HORSIES_BENCH_QUEUE_CAP", "0")) or None

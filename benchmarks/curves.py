@@ -103,7 +103,8 @@ class Curves:
             ("async, worker", "noop", 1_000_000, WIDE),
             ("2 children, all", "child", 1_000_000, ("--processes", "2")),
         ):
-            count, points = full // 50 if self._is_quick else full, []
+            count = full // 50 if self._is_quick else full
+            points: list[Point] = []
 
             def sample(
                 done: int, processes: list[psutil.Process], points: list[Point] = points,

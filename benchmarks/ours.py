@@ -7,7 +7,7 @@ import statistics
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
@@ -147,14 +147,15 @@ def drain(
 
     `is_held`: another session has been idle in a transaction since before they were sent.
     """
-    with sending(url), connect(url) as connection, ExitStack() as holding:
-        if is_held:
-            holding.enter_context(snapshot_held(url))
+    with (
+        environ(environment),
+        sending(url),
+        connect(url) as connection,
+        snapshot_held(url) if is_held else nullcontext(),
+    ):
         fill(url, task, count)
         settle(connection)
-        return work_off(
-            url, count, *options, workers=workers, counts_entries=counts_entries, **environment
-        )
+        return work_off(url, count, *options, workers=workers, counts_entries=counts_entries)
 
 
 @contextmanager
@@ -175,7 +176,6 @@ def work_off(
     is_partial: bool = False,
     counts_entries: bool = False,
     on_sample: Any = None,
-    **environment: str,
 ) -> Drained:
     """Let workers do `count` of the waiting tasks (all of them unless `is_partial`)."""
     with connect(url) as connection:
@@ -183,10 +183,7 @@ def work_off(
         before = stage.counters(connection)
         with ExitStack() as running:
             with stage.gate(url, workers):
-                processes = [
-                    running.enter_context(worker(url, *options, **environment))
-                    for _ in range(workers)
-                ]
+                processes = [running.enter_context(worker(url, *options)) for _ in range(workers)]
             cpu = (stage.server_cpu_s(connection), sum(map(stage.family_cpu_s, processes)))
             sampled = (lambda done: on_sample(done, processes)) if on_sample else (lambda _: None)
             samples = stage.watch(

@@ -74,12 +74,12 @@ def number(connection: Connection, statement: str, *values: Any) -> int:
 
 
 @contextmanager
-def worker(url: str, *options: str, **environment: str) -> Iterator[psutil.Process]:
+def worker(url: str, *options: str) -> Iterator[psutil.Process]:
     """A `horsies worker` on the benchmark's app, from this checkout."""
     command = [sys.executable, "-m", "horsies.cli.main", "worker", "benchmarks.app:app",
                "--loglevel", "WARNING", *options]  # fmt: skip
     paths = f"{ROOT / 'src'}{os.pathsep}{ROOT}"
-    environ = {**os.environ, "HORSIES_BENCH_URL": url, "PYTHONPATH": paths, **environment}
+    environ = {**os.environ, "HORSIES_BENCH_URL": url, "PYTHONPATH": paths}
     with tempfile.TemporaryFile() as log:
         process = subprocess.Popen(command, cwd=ROOT, env=environ, stdout=log, stderr=log)
         try:

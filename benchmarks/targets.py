@@ -198,7 +198,10 @@ class Targets:
             cluster_cap=self._drain(
                 "noop", 40_000, *options, workers=4, HORSIES_BENCH_CAP="400"
             ),
-            queue_cap=self._queue_capped(40_000, *options),
+            queue_cap=self._drain(
+                "noop", 40_000, *options, workers=4,
+                HORSIES_BENCH_QUEUES="1", HORSIES_BENCH_QUEUE_CAP="400",
+            ),
         )  # fmt: skip
         target = rate(found["without"]) / 2
         yield Figure("4 workers without caps", rate(found["without"]), "tasks/s")
@@ -206,15 +209,6 @@ class Targets:
             shown = "cluster_wide_cap" if name == "cluster_cap" else "max_concurrency"
             detail = spread(found[name])
             yield at_least(f"{shown} 400, 4 workers", rate(found[name]), "tasks/s", target, detail)
-
-    def _queue_capped(self, count: int, *options: str) -> Work:
-        environment = {"HORSIES_BENCH_QUEUES": "1", "HORSIES_BENCH_QUEUE_CAP": "400"}
-
-        def work(url: str) -> Drained:
-            with ours.environ(environment):
-                return ours.drain(url, "noop", self._count(count), *options, workers=4)
-
-        return work
 
     def _held(self) -> Iterator[Figure]:
         for full, repeats in ((200_000, 2), (1_000_000, 1)):

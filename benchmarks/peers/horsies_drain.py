@@ -53,9 +53,12 @@ def main(count: int, processes: str) -> None:
 
 
 def _wait(connection: psycopg.Connection, wanted: int) -> int:
-    while (done := connection.execute(DONE).fetchone()[0]) < wanted:
+    while True:
+        row = connection.execute(DONE).fetchone()
+        done = int(row[0]) if row else 0
+        if done >= wanted:
+            return done
         time.sleep(0.05)
-    return done
 
 
 if __name__ == "__main__":
