@@ -59,9 +59,9 @@ def show(console: Console, figures: Sequence[Figure], *, has_heading: bool = Tru
     console.print(table)
 
 
-def written(value: float) -> str:
-    """With as many places as the value is worth; not a number is a dash."""
-    if math.isnan(value):
+def written(value: float | None) -> str:
+    """With as many places as the value is worth; what could not be measured is a dash."""
+    if value is None or math.isnan(value):
         return "–"
     return f"{value:,.{0 if value >= 100 else 2 if value >= 0.1 else 4}f}"
 
@@ -91,7 +91,7 @@ def store(name: str, parts: dict[str, Any]) -> dict[str, Any]:
 def store_figures(groups: dict[str, list[Figure]], *, into: Path | None) -> None:
     """Write JSON and the chart of ratios; a full run's chart also goes `into` the docs."""
     name = "targets" if into else "quick"
-    known = store(name, {group: [asdict(f) for f in found] for group, found in groups.items()})
+    known = store(name, {group: list(map(_fields, found)) for group, found in groups.items()})
     bars = [
         (figure["name"], figure["ratio"])
         for part in known.values()
@@ -102,6 +102,14 @@ def store_figures(groups: dict[str, list[Figure]], *, into: Path | None) -> None
     if into:
         write_bars(into / "targets.svg", bars)
         write_table(known)
+
+
+def _fields(figure: Figure) -> dict[str, Any]:
+    """JSON has no word for "not a number"."""
+    return {
+        key: None if isinstance(value, float) and math.isnan(value) else value
+        for key, value in asdict(figure).items()
+    }
 
 
 def write_table(known: dict[str, Any]) -> None:
