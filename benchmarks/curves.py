@@ -205,7 +205,7 @@ CURVES: dict[str, tuple[str, str, str, bool]] = {
         "ms from commit to start",
         True,
     ),
-    "memory": ("Memory over a million tasks", "tasks done", "MB resident", False),
+    "memory": ("Memory over many tasks", "tasks done", "MB resident", False),
     "settling": ("How much a worker of two children takes", "seconds", "tasks held", False),
     "shares": ("Two unequal workers", "part of the slots", "part of the tasks", False),
     "waiting": ("Memory of those who wait", "results", "MB resident", True),
