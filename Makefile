@@ -7,10 +7,10 @@ TESTS  ?= tests
 JOBS   ?= 3
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast check format faults faults-long bench bench-quick docs clean
+.PHONY: help setup demo test test-fast check format faults faults-long bench bench-quick bench-curves docs clean
 
 help: ## list the commands
-	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
 
 $(READY): pyproject.toml requirements/dev.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "horsies needs Python 3.11 or newer; use: make PYTHON=python3.12 ...")'
@@ -51,8 +51,11 @@ faults-long: $(READY) ## the same with more bad luck, and 100,000 tasks among ki
 bench: $(READY) ## measure every target, side by side with raw SQL and peers
 	$(BIN)/python -m benchmarks
 
-bench-quick: $(READY) ## the same with a fifth of the work
+bench-quick: $(READY) ## the same with a fifth of the work, under 3 minutes
 	$(BIN)/python -m benchmarks --quick
+
+bench-curves: $(READY) ## the rate against every size: backlog, history, queues, workers ...
+	$(BIN)/python -m benchmarks curves
 
 docs: $(READY) ## run every example in the docs
 	$(BIN)/python -m pytest -q tests/docs

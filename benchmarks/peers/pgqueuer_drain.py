@@ -1,41 +1,49 @@
-"""pgqueuer's drain of waiting no-op jobs, in its best configuration: batch 500, asyncpg.
+"""pgqueuer's drain of waiting no-op jobs in its best configuration: asyncpg, uvloop, batch 500.
 
-usage: pgqueuer_drain.py URL COUNT async|thread
+usage: pgqueuer_drain.py URL COUNT async|thread PROCESSES
 """
 
 import asyncio
 import contextlib
+import subprocess
 import sys
 import time
 
 import asyncpg
+import uvloop
 from pgqueuer.db import AsyncpgDriver
 from pgqueuer.models import Job
 from pgqueuer.qm import QueueManager
 from pgqueuer.queries import Queries
+from pgqueuer.types import QueueExecutionMode
 
 
-async def main(url: str, count: int, kind: str) -> None:
+async def fill(url: str, count: int) -> float:
     connection = await asyncpg.connect(url)
     queries = Queries(AsyncpgDriver(connection))
     with contextlib.suppress(asyncpg.PostgresError):
         await queries.install()
+    started = time.perf_counter()
     for start in range(0, count, 1000):
         size = min(1000, count - start)
         await queries.enqueue(["noop"] * size, [b"1"] * size, [0] * size)
-    manager = QueueManager(queries)
-    done = 0
-    first = 0.0
-    last = 0.0
+    elapsed = time.perf_counter() - started
+    await connection.execute("vacuum analyze")
+    await connection.close()
+    return count / elapsed
+
+
+async def work(url: str, kind: str) -> None:
+    """Run jobs until there are none; prints how many, and when the first and the last ran."""
+    connection = await asyncpg.connect(url)
+    manager = QueueManager(Queries(AsyncpgDriver(connection)))
+    done, first, last = 0, 0.0, 0.0
 
     def note() -> None:
         nonlocal done, first, last
         done += 1
-        now = time.perf_counter()
-        first = first or now
-        last = now
-        if done >= count:
-            manager.shutdown.set()
+        last = time.perf_counter()
+        first = first or last
 
     if kind == "async":
 
@@ -49,9 +57,25 @@ async def main(url: str, count: int, kind: str) -> None:
         async def noop_in_thread(job: Job) -> None:
             await asyncio.to_thread(note)
 
-    await manager.run(batch_size=500)
-    print(count / (last - first))
+    await manager.run(batch_size=500, mode=QueueExecutionMode.drain)
+    print(done, first, last)
+
+
+def main(url: str, count: int, kind: str, processes: int) -> None:
+    sent = uvloop.run(fill(url, count))
+    command = [sys.executable, __file__, url, "work", kind]
+    running = [
+        subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(processes)
+    ]
+    ended = [one.communicate()[0].split()[-3:] for one in running]
+    assert sum(int(one[0]) for one in ended) == count, ended
+    worked = [one for one in ended if int(one[0])]
+    span = max(float(one[2]) for one in worked) - min(float(one[1]) for one in worked)
+    print(sent, count / span)
 
 
 if __name__ == "__main__":
-    asyncio.run(main(sys.argv[1], int(sys.argv[2]), sys.argv[3]))
+    if sys.argv[2] == "work":
+        uvloop.run(work(sys.argv[1], sys.argv[3]))
+    else:
+        main(sys.argv[1], int(sys.argv[2]), sys.argv[3], int(sys.argv[4]))

@@ -25,10 +25,12 @@ async def main(url: str, count: int) -> None:
 
     async with app.open_async():
         await app.schema_manager.apply_schema_async()
+        started = time.perf_counter()
         for start in range(0, count, 500):
             await noop.batch_defer_async(*[{"number": n} for n in range(start, start + 500)])
+        sent = count / (time.perf_counter() - started)
         await app.run_worker_async(concurrency=100, wait=False, listen_notify=False)
-    print(done / (last - first))
+    print(sent, done / (last - first))
 
 
 if __name__ == "__main__":

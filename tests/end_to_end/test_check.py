@@ -180,6 +180,7 @@ def test_neither_url_nor_embedded_server_names_both_ways_out(tmp_path: Path) -> 
     assert done.returncode == 1
     assert "error[HRS-203]" in done.stderr
     assert "HORSIES_DATABASE_URL" in done.stderr
+    assert "HORSIES_EMBEDDED=0 forbids" in done.stderr
     assert "horsies[embedded]" in done.stderr
 
 

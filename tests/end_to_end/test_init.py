@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from support.command import run_horsies
 from support.programs import run_python, worker
 
@@ -44,6 +46,17 @@ def test_existing_file_is_not_overwritten(tmp_path: Path) -> None:
     assert "tasks.py" in refused.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["tasks.py"]
     assert (tmp_path / "tasks.py").read_text() == "mine"
+
+
+@pytest.mark.parametrize("command", [["init"], ["get-docs", "--output"]], ids=["init", "get-docs"])
+def test_a_place_that_cannot_be_written_is_named(tmp_path: Path, command: list[str]) -> None:
+    (tmp_path / "file").touch()
+
+    refused = run_horsies(tmp_path, *command, "file/project")
+
+    assert refused.returncode == 1
+    assert refused.stderr.count("\n") == 1
+    assert "file/project" in refused.stderr
 
 
 def test_get_docs_writes_the_pages_and_replaces_its_own(tmp_path: Path) -> None:

@@ -114,6 +114,20 @@ def test_cancelled_waiter_leaves_its_place(database_url: str) -> None:
     pool.close()
 
 
+def test_a_place_freed_for_a_waiter_just_cancelled_is_not_lost(database_url: str) -> None:
+    pool = make_pool(database_url, most=1)
+    with pool.connection():
+        turn = pool._ask()
+        assert turn is not None
+        turn.cancel()  # as an event loop does, before the waiting coroutine learns of it
+    pool._give_up(turn)
+
+    with pool.connection() as connection:
+        assert pid_of(connection)
+
+    pool.close()
+
+
 def test_many_callers_never_open_more_than_the_limit(database_url: str) -> None:
     pool = make_pool(database_url, kept=1, most=3, wait_s=30)
     seen: list[int] = []

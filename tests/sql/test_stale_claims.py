@@ -1,6 +1,6 @@
 """horsies_requeue_stale_claims: CLAIMED -> PENDING when the claimer shows no sign of life."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import psycopg
 import pytest
@@ -50,6 +50,16 @@ def test_newest_claimer_heartbeat_counts(
     assert requeue(db) == count
 
 
+@pytest.mark.parametrize("claimed_at", [None, at(-500)], ids=["never", "long ago"])
+def test_claims_written_by_hand_go_back_without_flag_and_lease(
+    db: Database, claimed_at: datetime | None
+) -> None:
+    task_id = db.insert(status="CLAIMED", claimed_at=claimed_at)
+
+    assert requeue(db) == 1
+    assert db.status(task_id) == "PENDING"
+
+
 def test_old_heartbeat_does_not_make_a_fresh_claim_stale(db: Database) -> None:
     claim = db.claimed()
     db.beat(claim.id, "claimer", -1_000)
@@ -64,13 +74,6 @@ def test_claims_of_a_worker_proven_gone_need_no_threshold(db: Database) -> None:
     assert requeue(db, gone=("worker-b",)) == 0
     assert requeue(db, gone=("worker-a",)) == 1
     assert db.status(claim.id) == "PENDING"
-
-
-def test_hand_written_claim_without_time_or_lease_is_repaired(db: Database) -> None:
-    task_id = db.insert(status="CLAIMED", claimed=True)
-
-    assert requeue(db) == 1
-    assert db.status(task_id) == "PENDING"
 
 
 @pytest.mark.seed("S41")

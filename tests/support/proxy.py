@@ -154,13 +154,13 @@ class _Line:
 
 
 @contextmanager
-def proxied(url: str) -> Iterator[tuple[Proxy, str]]:
+def proxied(url: str, kind: type[Proxy] = Proxy) -> Iterator[tuple[Any, str]]:
     """A proxy before the server of `url`, and the URL that leads through it."""
     parts = urlsplit(url)
     query: dict[str, Any] = parse_qs(parts.query)
     directory = Path(tempfile.mkdtemp(prefix="horsies-proxy-"))
     target = f"{query['host'][0]}/.s.PGSQL.{query.get('port', ['5432'])[0]}"
-    proxy = Proxy(target, directory)
+    proxy = kind(target, directory)
     proxy.start()
     try:
         new_query = urlencode({"host": str(directory), "port": "5432"})

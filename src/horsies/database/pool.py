@@ -172,7 +172,9 @@ class Pool:
             else:
                 self._free += 1
                 return
-        turn.set_result(None)
+        # Not one that was cancelled just now: it gives its place up itself.
+        if turn.set_running_or_notify_cancel():
+            turn.set_result(None)
 
     def _take(self, owner: Owner) -> _Held | None:
         """The owner's freshest idle connection; without one, see to it that one may be opened."""

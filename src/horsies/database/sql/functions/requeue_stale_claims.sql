@@ -4,6 +4,7 @@
 create or replace function horsies_requeue_stale_claims(stale_after interval, gone_owners text[], batch_limit integer) returns integer
 language plpgsql
 set search_path from current
+set enable_seqscan = off
 as $$
 declare
     now_at timestamptz := horsies_now();
@@ -11,7 +12,7 @@ declare
 begin
     with stale as (
         select c.id from horsies_tasks c
-        where c.claimed and c.status = 'CLAIMED' and (c.claimed_by_worker_id = any (gone_owners)
+        where c.status = 'CLAIMED' and (c.claimed_by_worker_id = any (gone_owners)
             or greatest(c.claimed_at, (select max(h.sent_at) from horsies_heartbeats h
                 where h.task_id = c.id and h.role = 'claimer')) < now_at - stale_after
             or c.claimed_at is null)

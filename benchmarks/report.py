@@ -1,0 +1,112 @@
+"""What was measured, as a table, as JSON and as a chart."""
+
+import json
+import platform
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.chart import write_bars
+from benchmarks.stage import ROOT
+
+RESULTS = ROOT / "benchmarks" / "results"
+IMAGES = ROOT / "docs" / "images"
+PAGE = ROOT / "docs" / "guide" / "performance.md"
+BEGIN, END = "<!-- written by make bench -->", "<!-- end -->"
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One measured row; the ratio is figure to target, 1.0 or more is reached."""
+
+    name: str
+    figure: float
+    unit: str
+    target: str = ""
+    ratio: float | None = None
+    detail: str = ""
+
+
+def at_least(name: str, figure: float, unit: str, target: float, detail: str = "") -> Figure:
+    return Figure(name, figure, unit, f"≥ {target:,.0f}", figure / target, detail)
+
+
+def at_most(name: str, figure: float, unit: str, target: float, detail: str = "") -> Figure:
+    return Figure(name, figure, unit, f"≤ {target:,.1f}", target / max(figure, 0.001), detail)
+
+
+def show(console: Console, figures: Sequence[Figure], *, has_heading: bool = True) -> None:
+    table = Table(show_header=has_heading, box=None, padding=(0, 1))
+    for heading, width in (("measured", 46), ("figure", 10), ("unit", 8), ("target", 9),
+                           ("ratio", 6), ("", 60)):  # fmt: skip
+        is_number = heading in ("figure", "ratio")
+        table.add_column(heading, justify="right" if is_number else "left", width=width)
+    for figure in figures:
+        ratio = "" if figure.ratio is None else f"{figure.ratio:.2f}"
+        colour = "" if figure.ratio is None else "green" if figure.ratio >= 1 else "red"
+        shown = f"[{colour}]{ratio}[/{colour}]" if colour else ratio
+        digits = 0 if figure.figure >= 1000 else 2
+        number = f"{figure.figure:,.{digits}f}"
+        table.add_row(figure.name, number, figure.unit, figure.target, shown, figure.detail)
+    console.print(table)
+
+
+def machine() -> dict[str, Any]:
+    ask = ["git", "rev-parse", "--short", "HEAD"]
+    commit = subprocess.run(ask, cwd=ROOT, capture_output=True, text=True, check=False)
+    return {
+        "at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "commit": commit.stdout.strip(),
+        "python": platform.python_version(),
+        "machine": platform.platform(),
+        "implementation": sys.implementation.name,
+    }
+
+
+def store(name: str, parts: dict[str, Any]) -> dict[str, Any]:
+    """Put parts into results/NAME.json beside those of earlier runs; all that is there now."""
+    RESULTS.mkdir(exist_ok=True)
+    path = RESULTS / f"{name}.json"
+    known: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
+    known |= {part: {**machine(), "content": content} for part, content in parts.items()}
+    path.write_text(json.dumps(known, indent=1, ensure_ascii=False) + "\n")
+    return known
+
+
+def store_figures(groups: dict[str, list[Figure]], *, into: Path | None) -> None:
+    """Write JSON and the chart of ratios; a full run's chart also goes `into` the docs."""
+    name = "targets" if into else "quick"
+    known = store(name, {group: [asdict(f) for f in found] for group, found in groups.items()})
+    bars = [
+        (figure["name"], figure["ratio"])
+        for part in known.values()
+        for figure in part["content"]
+        if figure["ratio"] is not None
+    ]
+    write_bars(RESULTS / f"{name}.svg", bars)
+    if into:
+        write_bars(into / "targets.svg", bars)
+        write_table(known)
+
+
+def write_table(known: dict[str, Any]) -> None:
+    """Put the figures of all groups where the guide's page has room for them."""
+    lines = ["| measured | figure | target | ratio | |", "|---|---:|---|---:|---|"]
+    for part in known.values():
+        for figure in part["content"]:
+            shown = f"{figure['figure']:,.{0 if figure['figure'] >= 1000 else 2}f} {figure['unit']}"
+            ratio = "" if figure["ratio"] is None else f"{figure['ratio']:.2f}"
+            if figure["target"] == "missing":
+                shown = ""
+            cells = (figure["name"], shown, figure["target"], ratio, figure["detail"])
+            lines.append(f"| {' | '.join(cells)} |")
+    head, rest = PAGE.read_text().split(BEGIN)
+    tail = rest.split(END)[1]
+    PAGE.write_text(f"{head}{BEGIN}\n" + "\n".join(lines) + f"\n{END}{tail}")
