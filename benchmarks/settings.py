@@ -13,7 +13,7 @@ CHANGES: dict[str, dict[str, str]] = {
     "as it comes": {},
     "shared_buffers 1 GB": {"shared_buffers": "1GB"},
     "max_wal_size 8 GB": {"max_wal_size": "8GB"},
-    "wal_compression lz4": {"wal_compression": "lz4"},
+    "wal_compression on": {"wal_compression": "on"},
     "wal_buffers 64 MB": {"wal_buffers": "64MB"},
     "autovacuum off (do not)": {"autovacuum": "off"},
     "synchronous_commit off (do not)": {"synchronous_commit": "off"},

@@ -66,22 +66,30 @@ class Targets:
         found = self._in_turn(
             5,
             raw=lambda url: raw.claim_and_complete(url, self._count(count)),
+            raw_own=lambda url: raw.claim_and_complete_own(
+                url, self._count(count), raw.OWN_COMPLETE
+            ),
+            raw_attempts=lambda url: raw.claim_and_complete_own(
+                url, self._count(count), raw.WITH_ATTEMPTS
+            ),
             pgqueuer=self._peer("pgqueuer_drain.py", count, "async", "2"),
             one_worker=self._drain("noop", count, *WIDE, counts_entries=True),
             two_workers=self._drain("noop", count, *WIDE, workers=2),
         )
-        own = self._on("raw, own tables", lambda url: raw.claim_and_complete_own(url, count // 2))
         other = self._on("procrastinate", self._peer("procrastinate_drain.py", 5_000))
         floor = middle(found["raw"])
         best = max(rate(found["one_worker"]), rate(found["two_workers"]))
         yield Figure("raw claim+complete, batch 500", floor, "tasks/s", "floor")
-        yield Figure("the same on our tables, with attempts", own, "tasks/s", "floor")
+        own, full = middle(found["raw_own"]), middle(found["raw_attempts"])
+        yield Figure("the same on horsies_tasks", own, "tasks/s", "floor")
+        yield Figure("the same with attempt rows", full, "tasks/s", "floor")
         yield from peer_figures("procrastinate", [other])
         yield from peer_figures("pgqueuer, 2 processes, batch 500", found["pgqueuer"])
         for name in ("one_worker", "two_workers"):
             shown = f"async no-op drain, {name.replace('_', ' ')}"
             yield Figure(shown, rate(found[name]), "tasks/s", "", None, spread(found[name]))
         yield at_least("async drain against half the raw floor", best, "tasks/s", floor / 2)
+        yield at_least("async drain against half of raw on our table", best, "tasks/s", own / 2)
         if peer := done_rate(found["pgqueuer"]):
             yield at_least("async drain against 1.2 × pgqueuer", best, "tasks/s", 1.2 * peer)
         yield from costs(found["one_worker"])
