@@ -168,6 +168,8 @@ class Sender:
             else:
                 kind = type(call).__name__
                 one = _refused(f"give a tuple or mapping of arguments, not {kind}")
+            if position and plan.options.unique_key is not None:
+                one = _refused("a unique key names one task; give each task its own by send()")
             if isinstance(one, Err):
                 error = one.err_value
                 raise _RefusedError(replace(error, message=f"call {position}: {error.message}"))
