@@ -51,8 +51,9 @@ async def test_reapers_at_once_recover_each_row_once(database_url: str, is_claim
 
 def test_cancel_and_completion_at_once_leave_one_end(database_url: str) -> None:
     with scene(database_url) as play:
-        for _ in range(2):
-            play.wait_ready(play.start_worker("--processes", "2", "--concurrency", "5"))
+        workers = [play.start_worker("--processes", "2", "--concurrency", "5") for _ in range(2)]
+        for worker in workers:
+            play.wait_ready(worker)
 
         def race() -> bool:
             """Whether every end was seen: completed, withdrawn, cancelled while it ran."""
@@ -86,8 +87,9 @@ def test_cancel_and_completion_at_once_leave_one_end(database_url: str) -> None:
 def test_expiry_and_claim_at_once_leave_one_end(database_url: str, prefetch: int) -> None:
     settings = {"app": {"prefetch_buffer": prefetch, "claim_lease_ms": 60_000}}
     with scene(database_url, **settings, recovery={"check_interval_ms": 1_000}) as play:
-        for _ in range(2):
-            play.wait_ready(play.start_worker("--concurrency", "2"))
+        workers = [play.start_worker("--concurrency", "2") for _ in range(2)]
+        for worker in workers:
+            play.wait_ready(worker)
 
         start = datetime.now(UTC)
         for number in range(200):

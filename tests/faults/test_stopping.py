@@ -99,7 +99,7 @@ def test_time_limit_ends_only_its_own_task(database_url: str, kind: str) -> None
 
 @pytest.mark.seed("S50", "S143")
 def test_frozen_child_loses_its_heartbeat_and_is_given_up(database_url: str) -> None:
-    with scene(database_url) as play:
+    with scene(database_url, recovery={"running_stale_threshold_ms": 6_000}) as play:
         worker = play.start_worker("--processes", "1")
         play.send("child", range(1), 60.0)
         _wait_running(play, 1)
