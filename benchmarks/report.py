@@ -1,6 +1,7 @@
 """What was measured, as a table, as JSON and as a chart."""
 
 import json
+import math
 import platform
 import subprocess
 import sys
@@ -52,10 +53,17 @@ def show(console: Console, figures: Sequence[Figure], *, has_heading: bool = Tru
         ratio = "" if figure.ratio is None else f"{figure.ratio:.2f}"
         colour = "" if figure.ratio is None else "green" if figure.ratio >= 1 else "red"
         shown = f"[{colour}]{ratio}[/{colour}]" if colour else ratio
-        digits = 0 if figure.figure >= 1000 else 2
-        number = f"{figure.figure:,.{digits}f}"
-        table.add_row(figure.name, number, figure.unit, figure.target, shown, figure.detail)
+        table.add_row(
+            figure.name, written(figure.figure), figure.unit, figure.target, shown, figure.detail
+        )
     console.print(table)
+
+
+def written(value: float | None) -> str:
+    """With as many places as the value is worth; what could not be measured is a dash."""
+    if value is None or math.isnan(value):
+        return "–"
+    return f"{value:,.{0 if value >= 100 else 2 if value >= 0.1 else 4}f}"
 
 
 def machine() -> dict[str, Any]:
@@ -83,7 +91,7 @@ def store(name: str, parts: dict[str, Any]) -> dict[str, Any]:
 def store_figures(groups: dict[str, list[Figure]], *, into: Path | None) -> None:
     """Write JSON and the chart of ratios; a full run's chart also goes `into` the docs."""
     name = "targets" if into else "quick"
-    known = store(name, {group: [asdict(f) for f in found] for group, found in groups.items()})
+    known = store(name, {group: list(map(_fields, found)) for group, found in groups.items()})
     bars = [
         (figure["name"], figure["ratio"])
         for part in known.values()
@@ -96,15 +104,21 @@ def store_figures(groups: dict[str, list[Figure]], *, into: Path | None) -> None
         write_table(known)
 
 
+def _fields(figure: Figure) -> dict[str, Any]:
+    """JSON has no word for "not a number"."""
+    return {
+        key: None if isinstance(value, float) and math.isnan(value) else value
+        for key, value in asdict(figure).items()
+    }
+
+
 def write_table(known: dict[str, Any]) -> None:
     """Put the figures of all groups where the guide's page has room for them."""
     lines = ["| measured | figure | target | ratio | |", "|---|---:|---|---:|---|"]
     for part in known.values():
         for figure in part["content"]:
-            shown = f"{figure['figure']:,.{0 if figure['figure'] >= 1000 else 2}f} {figure['unit']}"
+            shown = f"{written(figure['figure'])} {figure['unit']}".strip()
             ratio = "" if figure["ratio"] is None else f"{figure['ratio']:.2f}"
-            if figure["target"] == "missing":
-                shown = ""
             cells = (figure["name"], shown, figure["target"], ratio, figure["detail"])
             lines.append(f"| {' | '.join(cells)} |")
     head, rest = PAGE.read_text().split(BEGIN)

@@ -1,5 +1,6 @@
 """The target table: each row measured, floors and peers beside it, ours and theirs in turn."""
 
+import math
 import statistics
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -292,7 +293,7 @@ def done_rate(speeds: list[peers.Speed | None]) -> float | None:
 def peer_figures(name: str, speeds: list[peers.Speed | None]) -> Iterator[Figure]:
     found = [speed for speed in speeds if speed is not None]
     if not found:
-        yield Figure(name, 0, "tasks/s", "missing", None, "cannot be had on this machine")
+        yield Figure(name, math.nan, "", "missing", None, "cannot be had on this machine")
         return
     sent = middle([speed.sent for speed in found])
     detail = f"its sends: {sent:,.0f} per s"

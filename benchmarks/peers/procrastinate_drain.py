@@ -8,6 +8,7 @@ import sys
 import time
 
 import procrastinate
+import psycopg
 from procrastinate import PsycopgConnector
 
 
@@ -29,6 +30,8 @@ async def main(url: str, count: int) -> None:
         for start in range(0, count, 500):
             await noop.batch_defer_async(*[{"number": n} for n in range(start, start + 500)])
         sent = count / (time.perf_counter() - started)
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute("vacuum analyze")
         await app.run_worker_async(concurrency=100, wait=False, listen_notify=False)
     print(sent, done / (last - first))
 
