@@ -99,12 +99,12 @@ class Claimer:
         """Claim until told to stop."""
         while not stopping.is_set():
             self._wake.clear()
-            claimed = await self._link.persistently("claiming", self.run_once)
-            if claimed or stopping.is_set():
+            claimed = await self._link.persistently_until(stopping, "claiming", self.run_once)
+            if claimed != (0,) or stopping.is_set():
                 continue
             if self._is_idle():
                 on_idle()
-            await self._sleep()
+            await self._sleep(stopping)
 
     async def run_once(self) -> int:
         """One pass; how many tasks it took."""
@@ -133,6 +133,11 @@ class Claimer:
             if position % _ROWS_AT_ONCE == 0:
                 await asyncio.sleep(0)
         return len(rows)
+
+    @property
+    def has_lost_answer(self) -> bool:
+        """Whether the database may hold tasks for this worker that it does not know of."""
+        return self._has_lost_answer
 
     async def _return_unheld(self) -> None:
         """After a claim or start whose answer was lost: what it may have taken goes back.
@@ -233,7 +238,7 @@ class Claimer:
             or self._buffer.tasks
         )
 
-    async def _sleep(self) -> None:
+    async def _sleep(self, stopping: asyncio.Event) -> None:
         """Until a notification, a free slot, a due row or the fallback poll, whichever is first."""
         if self._wake.is_set():
             return
@@ -241,7 +246,7 @@ class Claimer:
         poll_at = monotonic() + jittered(poll_s, low=_POLL_LOW, high=_POLL_HIGH)
         times = [poll_at]
         if not any(self._may_have_more):
-            await self._check_due()
+            await self._check_due(stopping)
         if self._due_at is not None:
             times.append(self._due_at)
         if self._owes_full_look:
@@ -254,7 +259,7 @@ class Claimer:
             if monotonic() >= poll_at:
                 self._full_look_at = 0.0  # the contract's last resort leaves nothing out
 
-    async def _check_due(self) -> None:
+    async def _check_due(self, stopping: asyncio.Event) -> None:
         """When the next waiting row becomes due; asked again only after something was told."""
         now = monotonic()
         if self._due_at is None and self._due_told_count == self._told_count:
@@ -264,6 +269,8 @@ class Claimer:
             return
         self._due_checked_at, self._due_told_count = now, self._told_count
         statement = next_due([queue.name for queue in self._queues])
-        rows = await self._link.persistently("looking ahead", lambda: self._link.run(statement))
-        seconds = rows[0].value
+        found = await self._link.persistently_until(
+            stopping, "looking ahead", lambda: self._link.run(statement)
+        )
+        seconds = found[0][0].value if found else None
         self._due_at = None if seconds is None else monotonic() + max(0.0, float(seconds))
