@@ -32,8 +32,6 @@ _logger = logging.getLogger("horsies.worker")
 
 # 500 per pass: the knee of the curve in performance.md.
 _MAX_ROWS = 500
-# Then the loop comes round, about once a millisecond: what sleeps in it wakes in time.
-_ROWS_AT_ONCE = 100
 _FULL_LOOK_SHARE = 30.0
 _POLL_LOW, _POLL_HIGH = 0.6, 1.8
 _DUE_CHECK_S = 1.0
@@ -125,13 +123,10 @@ class Claimer:
         if self._told_count != told_count:
             # What was committed while the statement ran may be missing from its answer.
             self.look()
-        for position, row in enumerate(rows, start=1):
+        for row in rows:
             if row.worker_pid is None:
                 self._buffer.add(row)
-            else:
-                self._dispatcher.start(row)
-            if position % _ROWS_AT_ONCE == 0:
-                await asyncio.sleep(0)
+        self._dispatcher.start([row for row in rows if row.worker_pid is not None])
         return len(rows)
 
     @property

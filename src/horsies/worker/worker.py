@@ -241,6 +241,7 @@ class Worker:
         if running:
             _logger.warning("stopping now: %d running tasks are ended", len(running))
             self._interrupt()
+            self._dispatcher.give_back_accepted()
             for lane in self._lanes:
                 await lane.executor.close(kill=True)
 
