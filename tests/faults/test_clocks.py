@@ -11,13 +11,15 @@ import psycopg
 import pytest
 
 from support.eventually import eventually
-from support.faults import APP_FILE, Scene, scene
+from support.faults import APP_FILE, IS_SHORT, Scene, scene
 
 pytestmark = [pytest.mark.faults, pytest.mark.slow, pytest.mark.timeout(120)]
 
 SHIFTED = str(APP_FILE.with_name("shifted.py"))
 FIVE_HOURS_S = 5 * 3600
-BOTH_WAYS = pytest.mark.parametrize("off_by_s", [-FIVE_HOURS_S, FIVE_HOURS_S])
+# Behind is the harder way for a server: processes seem to begin after their runs.
+WAYS = [-FIVE_HOURS_S] if IS_SHORT else [-FIVE_HOURS_S, FIVE_HOURS_S]
+BOTH_WAYS = pytest.mark.parametrize("off_by_s", WAYS)
 
 
 @BOTH_WAYS

@@ -149,8 +149,8 @@ POINTS = {
     ),
 }
 # `make test` takes the points every task passes, and the repair of a crash.
-MAIN_POINTS = ["claim and start for a child", "start of a claim", "completion", "retry",
-               "hand-back", "giving up a run"]  # fmt: skip
+MAIN_POINTS = ["claim and start for a child", "completion", "retry", "giving up a run"]
+KINDS = ["child"] if IS_SHORT else ["child", "coroutine", "thread"]
 NAMES = MAIN_POINTS if IS_SHORT else list(POINTS)
 
 
@@ -212,7 +212,7 @@ def test_outcome_held_at_its_write_is_marked_as_finalizing(database_url: str) ->
         assert play.scalar(marked) is None
 
 
-@pytest.mark.parametrize("kind", ["child", "coroutine", "thread"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_worker_killed_in_user_code(kind: str, database_url: str) -> None:
     with scene(database_url) as play:
         play.send(kind, range(SUBJECT, SUBJECT + 1), -1)

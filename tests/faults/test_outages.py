@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from typing import Any
 
 import psycopg
 import pytest
@@ -50,6 +51,29 @@ def test_slow_database_only_slows(database_url: str) -> None:
         play.wait_until_all_ended(within=60)
         play.assert_invariants()
         assert play.count("COMPLETED") == 20
+
+
+@pytest.mark.parametrize("options", [{}, {"tags": ["bulk"]}], ids=["copied", "in batches"])
+def test_mute_database_ends_a_bulk_send_in_bounded_time(
+    database_url: str, options: dict[str, Any]
+) -> None:
+    with (
+        proxied(database_url) as (proxy, url),
+        scene(url, broker={"pool_timeout": 1}) as play,
+    ):
+        task = play.module.coroutine.with_options(**options)
+        task.send_many([(0, 0.0)]).unwrap()
+        proxy.mute()
+        started = time.monotonic()
+
+        error = task.send_many([(number, 0.0) for number in range(1, 2_000)]).unwrap_err()
+
+        assert error.code is TaskSendErrorCode.ENQUEUE_FAILED
+        assert error.retryable
+        assert time.monotonic() - started < 30
+        proxy.hang_up()
+        proxy.unmute()
+        assert play.scalar("select count(*) from horsies_tasks") == 1, "all or none"
 
 
 def test_mute_database_gives_the_sender_a_retryable_error_in_bounded_time(

@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from support.cluster import DurableCluster
 from support.eventually import eventually
 from support.faults import APP_FILE, Scene, children_of, scene
 
@@ -99,7 +100,7 @@ def test_time_limit_ends_only_its_own_task(database_url: str, kind: str) -> None
 
 @pytest.mark.seed("S50", "S143")
 def test_frozen_child_loses_its_heartbeat_and_is_given_up(database_url: str) -> None:
-    with scene(database_url) as play:
+    with scene(database_url, recovery={"running_stale_threshold_ms": 6_000}) as play:
         worker = play.start_worker("--processes", "1")
         play.send("child", range(1), 60.0)
         _wait_running(play, 1)
@@ -131,3 +132,59 @@ def _command(play: Scene, *arguments: str) -> str:
     command = [sys.executable, "-m", "horsies.cli.main", name, f"{APP_FILE}:app", *rest]
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=play.environment)
     return done.stdout
+
+
+def test_worker_without_its_database_stops_when_told(durable_cluster: DurableCluster) -> None:
+    with scene(durable_cluster.url) as play:
+        worker = play.start_worker()
+        play.send("coroutine", range(1))
+        play.wait_until_all_ended(within=30)
+        durable_cluster.stop()
+        eventually(lambda: "claiming failed" in play.log(), within=30)
+
+        worker.terminate()
+
+        assert worker.wait(timeout=30) == 0
+
+
+def test_outcome_waits_for_the_database_until_a_second_signal(
+    durable_cluster: DurableCluster,
+) -> None:
+    with scene(durable_cluster.url) as play:
+        worker = play.start_worker()
+        play.send("coroutine", range(1), 3.0)
+        _wait_running(play, 1)
+        durable_cluster.stop()
+        eventually(lambda: "writing results failed" in play.log(), within=30)
+
+        worker.terminate()
+        eventually(lambda: "a second signal ends the wait" in play.log(), within=30)
+        assert worker.poll() is None
+        worker.terminate()
+
+        assert worker.wait(timeout=30) == 0
+        assert "1 outcomes could not be written" in play.log()
+        durable_cluster.start()
+        play.start_worker()
+        play.wait_until_all_ended(within=60)
+        play.assert_invariants()
+        assert play.count("COMPLETED") == 1
+
+
+def test_outcome_is_written_when_the_database_is_back_during_the_stop(
+    durable_cluster: DurableCluster,
+) -> None:
+    with scene(durable_cluster.url) as play:
+        worker = play.start_worker()
+        play.send("coroutine", range(1), 3.0)
+        _wait_running(play, 1)
+        durable_cluster.stop()
+        eventually(lambda: "writing results failed" in play.log(), within=30)
+
+        worker.terminate()
+        eventually(lambda: "a second signal ends the wait" in play.log(), within=30)
+        durable_cluster.start()
+
+        assert worker.wait(timeout=30) == 0
+        assert play.count("COMPLETED") == 1
+        play.assert_invariants()

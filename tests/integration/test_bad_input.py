@@ -422,12 +422,36 @@ async def test_a_bug_while_writing_reaches_every_caller_that_waits(
     assert [str(send.exception()) for send in sends] == ["a bug"] * 3
 
 
-def test_a_refused_row_undoes_the_others_of_its_batch(app: Horsies, db: Database) -> None:
-    echo = app.tasks["echo"]
+def test_one_unique_key_for_several_tasks_is_refused_and_stores_none(
+    app: Horsies, db: Database, database_url: str
+) -> None:
+    keyed = app.tasks["echo"].with_options(unique_key="k")
 
-    error = bad(echo.with_options(unique_key="k").send_many([("one",), ("two",)]))
+    error = bad(keyed.send_many([("one",), ("two",)]))
+    with psycopg.connect(database_url) as connection:
+        joined = app.tasks["echo"].with_options(unique_key="k", connection=connection)
+        assert bad(joined.send_many([("one",), ("two",)])).code is error.code
 
-    assert error.code is TaskSendErrorCode.PAYLOAD_MISMATCH
+    assert error.code is TaskSendErrorCode.VALIDATION_FAILED
+    assert "names one task" in error.message
+    assert db.connection.execute("select 1 from horsies_tasks").fetchone() is None
+    assert len(good(keyed.send_many([("one",)]))) == 1
+
+
+def test_nesting_too_deep_to_be_read_again_is_refused_at_send(app: Horsies, db: Database) -> None:
+    @app.task("deep")
+    def deep(value: list[Any]) -> TaskResult[None, TaskError]:
+        return TaskResult(ok=None)
+
+    nested: list[Any] = []
+    for _ in range(250):
+        nested = [nested]
+
+    error = bad(deep.send(nested))
+
+    assert error.code is TaskSendErrorCode.VALIDATION_FAILED
+    assert "nested" in error.message
+    assert "value" in error.message
     assert db.connection.execute("select 1 from horsies_tasks").fetchone() is None
 
 

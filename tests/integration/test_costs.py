@@ -23,6 +23,7 @@ from support.traffic import Traffic, counted
 
 COUNT = 2_000
 PREPARED_AFTER = 7  # the driver prepares a statement once, by a round trip of its own
+PREPARED_KINDS = 10  # how many statements of a worker come often enough for that
 CHANNELS = ("task_new", "task_queue_default", "task_done", "horsies_task_status")
 WRITTEN = """
     select relname, n_tup_ins + n_tup_upd + n_tup_del as n from pg_stat_user_tables
@@ -36,6 +37,7 @@ READ = """
 ENTRIES = """
     select count(*) from pg_get_wal_block_info(%s, %s) b
     where b.resource_manager = 'Btree' and b.block_id = 0
+      and b.reldatabase = (select d.oid from pg_database d where d.datname = current_database())
       and (b.record_type like 'INSERT%%' and b.record_type <> 'INSERT_UPPER'
            or b.record_type like 'SPLIT%%')
       and b.relfilenode in (select pg_relation_filenode(i.indexrelid) from pg_index i
@@ -92,8 +94,8 @@ async def test_worker_sends_few_statements_for_many_tasks(
     assert traffic.statements["horsies_claim_tasks"] <= 20
     assert traffic.statements["horsies_complete_tasks"] <= 20
     assert traffic.statements.total() <= 100
-    assert traffic.round_trips <= traffic.statements.total()
-    assert traffic.transactions <= traffic.statements.total()
+    assert traffic.round_trips <= traffic.statements.total() + PREPARED_KINDS
+    assert traffic.transactions <= traffic.statements.total() + PREPARED_KINDS
 
 
 async def test_task_is_written_three_times_and_its_attempt_once(app: Horsies, db: Database) -> None:
@@ -117,6 +119,9 @@ async def test_task_writes_nine_index_entries(
     with psycopg.connect(superuser_url, autocommit=True) as seeing:
         if seeing.info.server_version < 160_000 or not _may_read_wal(seeing):
             pytest.skip("needs pg_walinspect of PostgreSQL 16 and a superuser")
+        # Other tests make checkpoints, which remove what has been read too late.
+        slot = f"costs_{seeing.info.backend_pid}"
+        seeing.execute("select pg_create_physical_replication_slot(%s, true)", [slot])
         position = "select pg_current_wal_insert_lsn()::text"
         start = seeing.execute(position).fetchone()
         good(app.tasks["noop"].send_many((n,) for n in range(COUNT)))
@@ -127,6 +132,7 @@ async def test_task_writes_nine_index_entries(
         assert end is not None
 
         entries = seeing.execute(ENTRIES.encode(), [start[0], end[0]]).fetchone()
+        seeing.execute("select pg_drop_replication_slot(%s)", [slot])
 
     # Sent: key, claim index. Started: key, in-flight index. Ended: key, ended index.
     # The attempt: key, task and attempt, end.

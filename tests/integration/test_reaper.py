@@ -2,7 +2,9 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable
+import subprocess
+import uuid
+from collections.abc import AsyncIterator, Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -11,6 +13,7 @@ import pytest
 from horsies import Horsies
 from horsies.config import RecoveryConfig, WorkerResilienceConfig
 from horsies.database.connection import Address
+from horsies.executors.journal import Journal, create_journal
 from horsies.maintenance.reaper import Reaper
 from horsies.result import TaskError, TaskResult
 from horsies.worker.link import Link
@@ -41,8 +44,9 @@ def insert_run(db: Database, age: timedelta, **columns: Any) -> str:
     """A task that another machine's worker runs since then."""
     since = ago(age)
     return db.insert(
-        status="RUNNING", claimed_at=since, started_at=since, claimed_by_worker_id="gone",
-        worker_pid=1, worker_hostname="elsewhere", worker_process_name="worker-1", **columns,
+        status="RUNNING", claimed_at=since, started_at=since, worker_process_name="worker-1",
+        **{"claimed_by_worker_id": "gone", "worker_pid": 1, "worker_hostname": "elsewhere"}
+        | columns,
     )  # fmt: skip
 
 
@@ -224,3 +228,39 @@ async def test_claims_that_wait_get_heartbeats_and_longer_leases(
 
     assert (beat["task_id"], beat["sender_id"]) == (first["id"], worker.identity.worker_id)
     assert (beat["sent_at"] - first["claimed_at"]).total_seconds() >= 0.5
+
+
+@pytest.fixture
+def journal() -> Iterator[Journal]:
+    """The journal of a worker of this host, which the test lets die by closing it."""
+    made = create_journal(str(uuid.uuid4()))
+    assert made is not None
+    yield made
+    made.path.unlink()
+
+
+async def test_dead_workers_journal_tells_which_runs_had_begun(
+    db: Database, new_reaper: NewReaper, journal: Journal
+) -> None:
+    child = subprocess.Popen(["true"])
+    child.wait()
+    owner = {"claimed_by_worker_id": journal.path.name, "worker_hostname": "here"}
+    runs = [insert_run(db, 2 * MINUTE, worker_pid=child.pid, **owner) for _ in range(2)]
+    slots = [journal.place(run) for run in runs]
+    journal.begin(slots[0])
+    journal.close()
+
+    swept = await new_reaper().run_once()
+
+    assert (swept.lost, swept.requeued) == (1, 1)
+    assert [db.status(run) for run in runs] == ["FAILED", "PENDING"]
+    assert [len(db.attempts(run)) for run in runs] == [1, 0]
+
+
+def test_journal_is_abandoned_once_its_worker_is_gone(journal: Journal) -> None:
+    peer = Journal(journal.path)
+    during = peer.is_abandoned
+    journal.close()
+
+    assert (during, peer.is_abandoned) == (False, True)
+    peer.close()

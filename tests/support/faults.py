@@ -7,7 +7,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import util
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ import psutil
 import psycopg
 
 from horsies import Horsies
+from horsies.executors.journal import find_journal
 from horsies.states import TASK_TRANSITIONS, TaskStatus
 from support.cluster import kill_process
 from support.eventually import eventually
@@ -168,10 +169,18 @@ class Scene:
             if worker.poll() is None:
                 worker.kill()
             worker.wait()
+        self._remove_journals()
         self.app.get_broker().close()
         self._log.close()
         Path(self.ledger).unlink()
         Path(f"{self.ledger}.open").unlink(missing_ok=True)
+
+    def _remove_journals(self) -> None:
+        """Of killed workers: no peer in this database is left to do it."""
+        with suppress(psycopg.Error):
+            for (worker_id,) in self.rows("select distinct worker_id from horsies_worker_states"):
+                if journal := find_journal(worker_id):
+                    journal.remove()
 
     def log(self) -> str:
         self._log.seek(0)

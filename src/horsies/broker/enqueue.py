@@ -5,6 +5,7 @@ culprit stands alone.
 """
 
 import asyncio
+import math
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -27,11 +28,12 @@ Answer: TypeAlias = Receipt | BaseException
 # protocol limit.
 _MAX_ROWS = 1_000
 _MAX_BYTES = 8_000_000
+# The server ends a COPY with work per row (the trigger): far longer than that ever takes.
+_S_PER_COPIED_ROW = 0.001
 _COPY_ROWS = 250  # small enough that the server starts early, large enough to be cheap
 # A unique key whose holder ends just while it is looked up: sending again finds it free, or held
 # anew.
 _MAX_TRIES = 10
-_REFUSALS = ("mismatch", "key_mismatch", "freed")
 
 
 class Enqueuer:
@@ -113,18 +115,40 @@ class Enqueuer:
             return []
         self._session.ensure_schema()
         with self._session.pool.connection() as connection:
-            return _copy_rows(connection, first, rows)
+            return self._copy_rows(connection, first, rows)
+
+    def _copy_rows(
+        self, connection: Connection[Any], part: list[NewTask], rows: Iterator[NewTask]
+    ) -> list[NewTask]:
+        statement = query("tasks", "copy_tasks").encode()
+        limit_s = self._session.config.pool_timeout
+        copied: list[NewTask] = []
+        with (
+            self._session.watchdog.limit(connection, limit_s) as renew,
+            connection.cursor() as cursor,
+            cursor.copy(statement) as copy,
+        ):
+            while part:
+                copy.write(_copy_lines(part))
+                copied += part
+                renew(math.inf)  # the caller's own iterator may take its time
+                part = list(islice(rows, _COPY_ROWS))
+                renew(limit_s + _S_PER_COPIED_ROW * len(copied))
+        return copied
 
     def enqueue_all(self, rows: Sequence[NewTask]) -> list[Receipt]:
-        """Write rows in one transaction, all or none: a refused one undoes the others."""
+        """Write rows in one transaction, all or none."""
         self._session.ensure_schema()
         receipts: list[Receipt] = []
-        pool = self._session.pool
-        with pool.connection() as connection, connection.transaction() as transaction:
+        limit_s = self._session.config.pool_timeout
+        with (
+            self._session.pool.connection() as connection,
+            self._session.watchdog.limit(connection, limit_s) as renew,
+            connection.transaction(),
+        ):
             for batch in batches(rows):
                 receipts += run_blocking(connection, enqueue_tasks(batch))
-            if any(receipt.outcome in _REFUSALS for receipt in receipts):
-                raise psycopg.Rollback(transaction)
+                renew(limit_s)
         return receipts
 
 
@@ -185,19 +209,6 @@ def batches(rows: Sequence[NewTask]) -> Iterable[Sequence[NewTask]]:
 def has_freed_key(receipts: Sequence[Receipt]) -> bool:
     """Whether a unique key was free again when its holder was looked up: worth another try."""
     return any(receipt.outcome == "freed" for receipt in receipts)
-
-
-def _copy_rows(
-    connection: Connection[Any], part: list[NewTask], rows: Iterator[NewTask]
-) -> list[NewTask]:
-    statement = query("tasks", "copy_tasks").encode()
-    copied: list[NewTask] = []
-    with connection.cursor() as cursor, cursor.copy(statement) as copy:
-        while part:
-            copy.write(_copy_lines(part))
-            copied += part
-            part = list(islice(rows, _COPY_ROWS))
-    return copied
 
 
 def _copy_lines(rows: Sequence[NewTask]) -> str:

@@ -50,7 +50,7 @@ class Session:
         self.pool = Pool(lambda: self.address, _limits(config))
         self._listener: Listener | None = None
         self._is_schema_ready = False
-        self._watchdog = Watchdog()
+        self.watchdog = Watchdog()
 
     @property
     def address(self) -> Address:
@@ -139,7 +139,7 @@ class Session:
     def _run_once(self, statement: Statement[Row], limit: float) -> list[Row]:
         with (
             self.pool.connection() as connection,
-            self._watchdog.limit(connection, limit),
+            self.watchdog.limit(connection, limit),
         ):
             return run_blocking(connection, statement)
 

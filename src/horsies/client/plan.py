@@ -1,6 +1,7 @@
 """All of a send that does not depend on its arguments, worked out once per task and options."""
 
 import hashlib
+import math
 from datetime import UTC, datetime
 from typing import Any
 
@@ -32,6 +33,9 @@ class Plan:
         self._stored = _stored_part(self._task_options)
         head = [definition.name, *self._place]
         tail = [_instant(options.good_until), self._delay_s, self._task_options]
+        config = definition.config
+        limits = (config.payload_warn_bytes, config.payload_max_bytes)
+        self.unremarkable_bytes = min((n for n in limits if n is not None), default=math.inf)
         self._sent: tuple[datetime | None, str | None] = (None, None)
         self._sha_head = _inside(head)
         self._sha_tail = _inside(tail)

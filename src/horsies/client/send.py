@@ -161,13 +161,15 @@ class Sender:
         for position, call in enumerate(calls):
             if position % _IDS_AT_ONCE == 0:
                 ids = iter(new_ids(_IDS_AT_ONCE))
-            if isinstance(call, Mapping):
-                one = self._encode(plan, (), dict(call))
-            elif isinstance(call, (tuple, list)):
+            if isinstance(call, (tuple, list)):
                 one = self._encode(plan, tuple(call), {})
+            elif isinstance(call, Mapping):
+                one = self._encode(plan, (), dict(call))
             else:
                 kind = type(call).__name__
                 one = _refused(f"give a tuple or mapping of arguments, not {kind}")
+            if position and plan.options.unique_key is not None:
+                one = _refused("a unique key names one task; give each task its own by send()")
             if isinstance(one, Err):
                 error = one.err_value
                 raise _RefusedError(replace(error, message=f"call {position}: {error.message}"))
@@ -256,9 +258,10 @@ class Sender:
         encoded = plan.definition.encode_arguments(args, kwargs)
         if isinstance(encoded, Err):
             return _refused(str(encoded.err_value), encoded.err_value)
-        arguments = encoded.ok_value
-        size = byte_count(arguments.args_json or "") + byte_count(arguments.kwargs_json or "")
-        return self._check_size(plan.definition.name, size) or Ok(arguments)
+        size = sum(byte_count(text) for text in encoded.ok_value if text is not None)
+        if size <= plan.unremarkable_bytes:
+            return Ok(encoded.ok_value)
+        return self._check_size(plan.definition.name, size) or Ok(encoded.ok_value)
 
     def _check_size(self, task_name: str, size: int) -> Err[TaskSendError] | None:
         config = self._app.config

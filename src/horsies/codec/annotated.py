@@ -36,6 +36,8 @@ from horsies.result import TaskResult
 
 # Constants in the text are refused afterwards: pydantic's default would turn NaN into null unseen.
 _CONFIG = ConfigDict(ser_json_bytes="base64", val_json_bytes="base64", ser_json_inf_nan="constants")
+# Pydantic's reader gives up at about this depth; its writer does not.
+_UNREADABLE_DEPTH = 150
 _new_type: Any = NewType  # through Any: type checkers know only types that are written out
 
 
@@ -219,9 +221,18 @@ def encode_checked(adapter: TypeAdapter[Any], value: object, validated: object) 
         tags = TagCount()
         text = _encode_validated(adapter, validated, tags)
     refuse_constants(text)
+    if text.count("[") + text.count("{") > _UNREADABLE_DEPTH:
+        _refuse_depth(text)
     if '"__' in text and count_tags(loads(text)) != tags.written:
         raise SerializationError("a mapping holds a key reserved for tags")
     return text
+
+
+def _refuse_depth(text: str) -> None:
+    try:
+        loads(f"[[{text}]]")  # as deep as it will stand in its row
+    except SerializationError:
+        raise SerializationError("nested too deeply to be read again") from None
 
 
 def _encode_validated(adapter: TypeAdapter[Any], validated: object, tags: TagCount) -> str:

@@ -99,6 +99,8 @@ class SignatureCodec:
     def _bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Plan:
         """Refuse what the call itself would refuse, without paying for `Signature.bind`."""
         plan = self._plan(len(args))
+        if not kwargs and not plan.required:
+            return plan
         if not (
             plan.required <= kwargs.keys()
             and plan.taken.isdisjoint(kwargs)

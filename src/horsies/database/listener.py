@@ -6,7 +6,6 @@ payload: something may have been missed, look now. A notification only wakes; po
 
 import logging
 import os
-import select
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -15,10 +14,13 @@ import psycopg
 from psycopg import Connection, sql
 
 from horsies.clock import jittered
+from horsies.database.sockets import has_news
 
 Callback = Callable[[str], None]
 
 _logger = logging.getLogger("horsies.listener")
+# A worker without this connection is taken for dead by its peers, so not for long.
+_MAX_DELAY_S = 5.0
 
 
 class Listener:
@@ -98,9 +100,9 @@ class Listener:
                 _logger.warning(
                     "listener connection lost, trying again in %.1f s: %s", delay, error
                 )
-                select.select([reader], [], [], jittered(delay))
+                has_news(reader, within_s=jittered(delay))
                 _empty(reader)  # else the next pause is none
-                delay = min(delay * 2, 30.0)
+                delay = min(delay * 2, _MAX_DELAY_S)
 
     def _serve(self, connection: Connection[Any], reader: int) -> None:
         listened: set[str] = set()
@@ -113,7 +115,7 @@ class Listener:
                 self._call(channel, "")
             listened = wanted
             self._drain(connection)
-            select.select([connection.fileno(), reader], [], [])
+            has_news(connection.fileno(), reader, within_s=None)
             _empty(reader)
             connection.pgconn.consume_input()
 

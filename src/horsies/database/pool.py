@@ -7,7 +7,6 @@ it could not.
 
 import asyncio
 import os
-import select
 import threading
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Generator
@@ -21,6 +20,7 @@ from psycopg import AsyncConnection, Connection
 
 from horsies.clock import monotonic
 from horsies.database.connection import Address
+from horsies.database.sockets import has_news
 
 # A connection of an event loop serves only that loop; blocking callers have no loop.
 Owner = asyncio.AbstractEventLoop | None
@@ -54,7 +54,7 @@ class _Held:
             return False
         if not limits.is_checked or now - self.used_at < _FRESH_S:
             return True
-        return not _has_news(self.connection.fileno())
+        return not has_news(self.connection.fileno())
 
     def is_clean(self) -> bool:
         # A closed connection has no known status, so it is not idle either.
@@ -63,14 +63,6 @@ class _Held:
     def close(self) -> None:
         """Hang up without waiting, from whichever thread or loop."""
         self.connection.pgconn.finish()
-
-
-def _has_news(file: int) -> bool:
-    if not hasattr(select, "poll"):  # Windows
-        return bool(select.select([file], [], [], 0)[0])
-    poll = select.poll()  # select() refuses file numbers above 1023
-    poll.register(file, select.POLLIN)
-    return bool(poll.poll(0))
 
 
 class PoolTimeoutError(psycopg.OperationalError):

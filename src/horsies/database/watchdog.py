@@ -7,7 +7,7 @@ and awaiting code alike; a cancel request would go to the same mute server.
 import os
 import socket
 import threading
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Any
 
@@ -38,14 +38,20 @@ class Watchdog:
         self._thread: threading.Thread | None = None
 
     @contextmanager
-    def limit(self, connection: Connection[Any], seconds: float) -> Generator[None, None, None]:
-        """Hang up if the block takes longer."""
+    def limit(
+        self, connection: Connection[Any], seconds: float
+    ) -> Generator[Callable[[float], None], None, None]:
+        """Hang up if the block takes longer; what it gives sets the limit anew from now on."""
         key = id(connection)
-        self._watched[key] = (monotonic() + seconds, connection)
+
+        def renew(seconds: float) -> None:
+            self._watched[key] = (monotonic() + seconds, connection)
+
+        renew(seconds)
         if self._thread is None or not self._thread.is_alive():  # as in a forked process
             self._start()
         try:
-            yield
+            yield renew
         finally:
             self._watched.pop(key, None)
 

@@ -7,12 +7,17 @@ the slot is free. A peer on the same host reads here which runs never began (dec
 import fcntl
 import mmap
 import os
+from contextlib import suppress
 from pathlib import Path
+
+from horsies.clock import utc_now
 
 _SLOT_BYTES = 40  # one byte of state, 36 of id, padding
 _SLOT_COUNT = 16_384
 _BEGUN = 1
 _OVERFLOW = 0  # the first slot: marked when there was a call without a slot of its own
+# Longer than any threshold of RecoveryConfig.
+_FORGOTTEN_S = 86_400.0
 
 
 class Journal:
@@ -91,9 +96,22 @@ def create_journal(worker_id: str) -> Journal | None:
         return None
     try:
         directory.mkdir(mode=0o700, exist_ok=True)
+        _remove_forgotten(directory)
         return Journal(directory / worker_id, creates=True)
     except OSError:
         return None
+
+
+def _remove_forgotten(directory: Path) -> None:
+    """What killed workers left and no peer took up; by now their runs are stale on all counts."""
+    for path in directory.iterdir():
+        with suppress(OSError, ValueError):  # another worker was faster, or it is none of ours
+            if utc_now().timestamp() - path.stat().st_mtime > _FORGOTTEN_S:
+                journal = Journal(path)
+                if journal.is_abandoned:
+                    journal.remove()
+                else:
+                    journal.close()
 
 
 def find_journal(worker_id: str) -> Journal | None:

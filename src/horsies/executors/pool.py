@@ -13,7 +13,7 @@ from horsies.executors.child import ChildSettings
 from horsies.executors.child_process import ChildProcess
 from horsies.executors.fork_server import ForkServer
 
-logger = logging.getLogger("horsies")
+logger = logging.getLogger("horsies.worker")
 
 # How long an orphan may take to die of SIGKILL before its calls are given up on regardless.
 _ORPHAN_SECONDS = 1.0

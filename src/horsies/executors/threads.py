@@ -6,78 +6,50 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from queue import SimpleQueue
+from typing import Unpack
 
 from horsies.clock import monotonic
 from horsies.executors import attempt
 from horsies.executors.base import (
-    STOP_GRACE_SECONDS,
     Call,
-    CaptureSettings,
     Crashed,
     Definitions,
     Delivered,
     Done,
     Interrupted,
-    NotBegun,
-    Outcome,
     SoftTimeout,
-    Stopped,
     TimedOut,
 )
-from horsies.executors.output import NOTHING, Captured, CaptureHandler, LogBuffer
+from horsies.executors.local import LocalExecutor, LocalOptions, LocalRun
 
 
-class _Run:
-    __slots__ = ("begun_at", "buffer", "call", "done", "is_stopped", "outcome", "thread", "timers")
+class _Run(LocalRun):
+    __slots__ = ("ended", "thread")
 
     def __init__(self, call: Call, done: Done) -> None:
-        self.call = call
-        self.done: Done | None = done
+        super().__init__(call, done)
         self.thread: _Thread | None = None
-        self.timers: list[asyncio.TimerHandle] = []
-        self.buffer: LogBuffer | None = None
-        self.begun_at: float | None = None
-        self.is_stopped = False
-        self.outcome: Delivered | Crashed | None = None
+        self.ended: Delivered | Crashed | None = None
 
 
-class ThreadExecutor:
+class ThreadExecutor(LocalExecutor[_Run]):
     """A fixed number of threads; a slot is free again when its thread has returned."""
 
     def __init__(
-        self,
-        definitions: Definitions,
-        threads: int,
-        *,
-        capture: CaptureSettings | None = None,
-        grace_seconds: float = STOP_GRACE_SECONDS,
+        self, definitions: Definitions, slots: int, **options: Unpack[LocalOptions]
     ) -> None:
-        self._definitions = definitions
-        self._thread_count = threads
-        self._grace_seconds = grace_seconds
-        self._loop: asyncio.AbstractEventLoop
-        self._capture = CaptureHandler(capture or CaptureSettings())
+        super().__init__(definitions, slots, **options)
         self._idle_threads: list[_Thread] = []
-        self._waiting: deque[_Run] = deque()
-        self._runs: dict[str, _Run] = {}
-        self._busy_count = 0
         self._ended: deque[_Run] = deque()
         self._is_woken = False
-        self._idle = asyncio.Event()
-        self._idle.set()
-
-    @property
-    def started_slots(self) -> int:
-        return self._thread_count
 
     @property
     def free_slots(self) -> int:
         return max(0, len(self._idle_threads) - len(self._waiting))
 
     async def start(self) -> None:
-        self._loop = asyncio.get_running_loop()
-        self._capture.install()
-        for number in range(self._thread_count):
+        await super().start()
+        for number in range(self._slots):
             thread = _Thread(f"horsies-thread-{number + 1}", self._attempt, self._hand_back)
             thread.start()
             self._idle_threads.append(thread)
@@ -90,32 +62,7 @@ class ThreadExecutor:
         else:
             self._waiting.append(run)
 
-    def stop(self, task_id: str) -> bool:
-        run = self._runs.get(task_id)
-        if run is None:
-            return False
-        if run.thread is None:
-            self._waiting.remove(run)
-            self._report(run, NotBegun())
-        elif not run.is_stopped:
-            run.is_stopped = True
-            run.thread.interrupt(run, Interrupted)
-            run.timers.append(self._loop.call_later(self._grace_seconds, self._give_up, run))
-        return True
-
-    def is_alive(self, task_id: str) -> bool:
-        return task_id in self._runs
-
-    def begun_at(self, task_id: str) -> float | None:
-        run = self._runs.get(task_id)
-        return None if run is None else run.begun_at
-
-    async def close(self, *, kill: bool) -> None:
-        """Wait for what runs; with `kill`, interrupt it and leave what ignores that behind."""
-        while self._waiting:
-            self._report(self._waiting.popleft(), NotBegun())
-        for task_id in tuple(self._runs) if kill else ():
-            self.stop(task_id)
+    async def _until_idle(self, *, kill: bool) -> None:
         try:
             async with asyncio.timeout(self._grace_seconds + 0.1 if kill else None):
                 await self._idle.wait()
@@ -123,13 +70,13 @@ class ThreadExecutor:
             pass  # daemon threads: they end with the process
         for thread in self._idle_threads:
             thread.inbox.put(None)
-        self._capture.uninstall()
 
     def _begin(self, run: _Run, thread: "_Thread") -> None:
         call = run.call
         self._busy_count += 1
         self._idle.clear()
         run.thread = thread
+        run.is_handed = True
         if call.timeout_ms is not None:
             run.timers.append(self._loop.call_later(call.timeout_ms / 1000, self._time_out, run))
         if call.soft_timeout_ms is not None:
@@ -172,36 +119,18 @@ class ThreadExecutor:
     def _time_out(self, run: _Run) -> None:
         """Report at the limit; the thread is interrupted and its slot stays taken until it ends."""
         if run.thread is not None and not run.is_stopped:
-            log = _captured(run)
+            log = run.captured()
             run.thread.interrupt(run, Interrupted)
             self._report(run, TimedOut(run.call.timeout_ms or 0, log.text, log.is_truncated))
 
+    def _interrupt(self, run: _Run) -> None:
+        if run.thread is not None:
+            run.thread.interrupt(run, Interrupted)
+        run.timers.append(self._loop.call_later(self._grace_seconds, self._give_up, run))
+
     def _give_up(self, run: _Run) -> None:
         """Report what is known by now: the thread has ended, or ignored being stopped."""
-        log = _captured(run)
-        ended = run.outcome
-        if run.begun_at is None:
-            self._report(run, NotBegun())
-        elif ended is None or (run.is_stopped and not ended.is_ok):
-            self._report(run, Stopped(log.text, log.is_truncated))
-        elif log.text is None:
-            self._report(run, ended)
-        else:
-            self._report(run, ended._replace(log=log.text, log_truncated=log.is_truncated))
-
-    def _report(self, run: _Run, outcome: Outcome) -> None:
-        done, run.done = run.done, None
-        if done is None:
-            return
-        for timer in run.timers:
-            timer.cancel()
-        if self._runs.get(run.call.task_id) is run:
-            del self._runs[run.call.task_id]
-        done(run.call, outcome)
-
-
-def _captured(run: _Run) -> Captured:
-    return NOTHING if run.buffer is None else run.buffer.captured()
+        self._report(run, run.outcome(run.ended))
 
 
 class _Thread(threading.Thread):
@@ -232,7 +161,7 @@ class _Thread(threading.Thread):
                 try:
                     self._current = run  # before the look: a stop() sees it, or is seen
                     if not run.is_stopped:
-                        run.outcome = self._attempt(run)
+                        run.ended = self._attempt(run)
                 finally:
                     self._leave()
             except (Interrupted, SoftTimeout):

@@ -69,7 +69,7 @@ class Buffer:
         for receipt in receipts:
             task, pid = by_id[receipt.task_id]
             if receipt.outcome == "started":
-                self._dispatcher.start(task._replace(worker_pid=pid))
+                self._dispatcher.start([task._replace(worker_pid=pid)])
             elif receipt.outcome == "paused":
                 await self._link.run(return_tasks(self._owner_id, [task]))
             else:

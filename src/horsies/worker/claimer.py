@@ -32,8 +32,6 @@ _logger = logging.getLogger("horsies.worker")
 
 # 500 per pass: the knee of the curve in performance.md.
 _MAX_ROWS = 500
-# Then the loop comes round, about once a millisecond: what sleeps in it wakes in time.
-_ROWS_AT_ONCE = 100
 _FULL_LOOK_SHARE = 30.0
 _POLL_LOW, _POLL_HIGH = 0.6, 1.8
 _DUE_CHECK_S = 1.0
@@ -99,12 +97,12 @@ class Claimer:
         """Claim until told to stop."""
         while not stopping.is_set():
             self._wake.clear()
-            claimed = await self._link.persistently("claiming", self.run_once)
-            if claimed or stopping.is_set():
+            claimed = await self._link.persistently_until(stopping, "claiming", self.run_once)
+            if claimed != (0,) or stopping.is_set():
                 continue
             if self._is_idle():
                 on_idle()
-            await self._sleep()
+            await self._sleep(stopping)
 
     async def run_once(self) -> int:
         """One pass; how many tasks it took."""
@@ -125,14 +123,16 @@ class Claimer:
         if self._told_count != told_count:
             # What was committed while the statement ran may be missing from its answer.
             self.look()
-        for position, row in enumerate(rows, start=1):
+        for row in rows:
             if row.worker_pid is None:
                 self._buffer.add(row)
-            else:
-                self._dispatcher.start(row)
-            if position % _ROWS_AT_ONCE == 0:
-                await asyncio.sleep(0)
+        self._dispatcher.start([row for row in rows if row.worker_pid is not None])
         return len(rows)
+
+    @property
+    def has_lost_answer(self) -> bool:
+        """Whether the database may hold tasks for this worker that it does not know of."""
+        return self._has_lost_answer
 
     async def _return_unheld(self) -> None:
         """After a claim or start whose answer was lost: what it may have taken goes back.
@@ -233,7 +233,7 @@ class Claimer:
             or self._buffer.tasks
         )
 
-    async def _sleep(self) -> None:
+    async def _sleep(self, stopping: asyncio.Event) -> None:
         """Until a notification, a free slot, a due row or the fallback poll, whichever is first."""
         if self._wake.is_set():
             return
@@ -241,7 +241,7 @@ class Claimer:
         poll_at = monotonic() + jittered(poll_s, low=_POLL_LOW, high=_POLL_HIGH)
         times = [poll_at]
         if not any(self._may_have_more):
-            await self._check_due()
+            await self._check_due(stopping)
         if self._due_at is not None:
             times.append(self._due_at)
         if self._owes_full_look:
@@ -254,7 +254,7 @@ class Claimer:
             if monotonic() >= poll_at:
                 self._full_look_at = 0.0  # the contract's last resort leaves nothing out
 
-    async def _check_due(self) -> None:
+    async def _check_due(self, stopping: asyncio.Event) -> None:
         """When the next waiting row becomes due; asked again only after something was told."""
         now = monotonic()
         if self._due_at is None and self._due_told_count == self._told_count:
@@ -264,6 +264,8 @@ class Claimer:
             return
         self._due_checked_at, self._due_told_count = now, self._told_count
         statement = next_due([queue.name for queue in self._queues])
-        rows = await self._link.persistently("looking ahead", lambda: self._link.run(statement))
-        seconds = rows[0].value
+        found = await self._link.persistently_until(
+            stopping, "looking ahead", lambda: self._link.run(statement)
+        )
+        seconds = found[0][0].value if found else None
         self._due_at = None if seconds is None else monotonic() + max(0.0, float(seconds))

@@ -3,16 +3,18 @@
 Hands started tasks to their executors and turns their ends into completions.
 """
 
+import asyncio
 import logging
 import os
 import random
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from horsies.clock import monotonic
 from horsies.codec.signature import byte_count
 from horsies.config import AppConfig
-from horsies.executors.base import Call, Delivered, Outcome
+from horsies.executors.base import Call, Delivered, NotBegun, Outcome
 from horsies.executors.journal import Journal
 from horsies.tasks.claims import ClaimedTask
 from horsies.tasks.options import parse_task_options
@@ -22,6 +24,7 @@ from horsies.worker.outcome import StopReason, judge
 
 _logger = logging.getLogger("horsies.worker")
 _random = random.SystemRandom()
+_AT_ONCE = 100  # about a millisecond's work
 
 
 @dataclass(slots=True)
@@ -51,17 +54,45 @@ class Dispatcher:
         self._lanes = lanes
         self._completer = completer
         self._journal = journal
+        self._own_pid = os.getpid()
         self._slots: dict[str, int] = {}
         self._on_room = on_room
         self.running: dict[str, Running] = {}
+        self._accepted: deque[Running] = deque()
         self._warned: set[str] = set()
 
-    def start(self, task: ClaimedTask) -> None:
-        """Run a task whose RUNNING state is committed."""
-        lane = self._lanes[task.lane - 1]
+    def start(self, tasks: Sequence[ClaimedTask]) -> None:
+        """Run tasks whose RUNNING state is committed.
+
+        The first hundred now, the rest as the loop comes round: what sleeps in it wakes in time,
+        and the next claim is under way meanwhile.
+        """
         now = monotonic()
-        pid = task.worker_pid or os.getpid()
-        self.running[task.id] = Running(task, lane, pid, now, now)
+        is_first = not self._accepted
+        for task in tasks:
+            lane = self._lanes[task.lane - 1]
+            lane.in_flight += 1
+            held = Running(task, lane, task.worker_pid or self._own_pid, now, now)
+            self.running[task.id] = held
+            self._accepted.append(held)
+        if is_first:
+            self._submit_some()
+
+    def _submit_some(self) -> None:
+        for _ in range(min(_AT_ONCE, len(self._accepted))):
+            self._submit(self._accepted.popleft())
+        if self._accepted:
+            asyncio.get_running_loop().call_soon(self._submit_some)
+
+    def give_back_accepted(self) -> None:
+        """What has not reached its executor goes back unbegun."""
+        while self._accepted:
+            held = self._accepted.popleft()
+            held.stop = held.stop or "now"
+            self._submit(held)
+
+    def _submit(self, held: Running) -> None:
+        task = held.task
         options = parse_task_options(task.task_options)
         call = Call(
             task.id,
@@ -73,7 +104,10 @@ class Dispatcher:
             options.soft_timeout_ms,
             self._place(task.id),
         )
-        lane.submit(call, self._done, pid)
+        if held.stop is None:
+            held.lane.submit(call, self._done, held.pid)
+        else:
+            self._done(call, NotBegun())
 
     def _place(self, task_id: str) -> int:
         if self._journal is None:

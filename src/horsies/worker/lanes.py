@@ -57,7 +57,6 @@ class Lane:
         return [own_pid] * count
 
     def submit(self, call: Call, done: Done, pid: int | None) -> None:
-        self.in_flight += 1
         if isinstance(self.executor, ProcessExecutor):
             self.executor.submit(call, done, pid)
         else:

@@ -56,22 +56,37 @@ class Link:
         async with self._lent() as connection:
             return await run_pipelined(connection, statements)
 
+    @property
+    def is_failing(self) -> bool:
+        """Whether the last tries did not reach the database."""
+        return self._failures > 0
+
     async def persistently(self, what: str, work: Callable[[], Awaitable[T]]) -> T:
         """Repeat `work` until the database answers; give up as the resilience settings say."""
+        done = await self.persistently_until(asyncio.Event(), what, work)
+        assert done is not None, "only an event ends the tries"
+        return done[0]
+
+    async def persistently_until(
+        self, end: asyncio.Event, what: str, work: Callable[[], Awaitable[T]]
+    ) -> tuple[T] | None:
+        """As `persistently`, but try no more once `end` is set: then there is no answer."""
         while True:
             try:
                 done = await work()
             except Exception as error:  # a service loop: passing failures are waited out here
                 if not is_passing(error):
                     raise
-                await self._wait_after(what, error)
+                if await self._wait_after(what, error, end):
+                    return None
             else:
                 if self._failures:
                     _logger.info("%s: the database is back", what)
                 self._failures = 0
-                return done
+                return (done,)
 
-    async def _wait_after(self, what: str, error: BaseException) -> None:
+    async def _wait_after(self, what: str, error: BaseException, end: asyncio.Event) -> bool:
+        """Back off; whether `end` came first."""
         settings = self._resilience
         self._failures += 1
         limit = settings.db_retry_max_attempts
@@ -81,7 +96,11 @@ class Link:
         wait_ms = min(settings.db_retry_max_ms, settings.db_retry_initial_ms * growth)
         wait_s = max(0.1, jittered(wait_ms / 1000))
         _logger.warning("%s failed, trying again in %.1f s: %s", what, wait_s, error)
-        await asyncio.sleep(wait_s)
+        try:
+            async with asyncio.timeout(wait_s):
+                return await end.wait()
+        except TimeoutError:
+            return False
 
     @asynccontextmanager
     async def _lent(self) -> AsyncGenerator[AsyncConnection[Any], None]:

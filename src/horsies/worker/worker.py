@@ -16,11 +16,11 @@ from horsies.app import Horsies
 from horsies.broker.health import PING_CHANNEL, PONG_CHANNEL
 from horsies.codec.results import UNTYPED, read_result
 from horsies.database.listener import Listener
-from horsies.database.statement import run_blocking
+from horsies.database.statement import is_passing, run_blocking
 from horsies.database.workers import Sender, hold_worker_lock, notify
 from horsies.executors.base import CaptureSettings, Executor
 from horsies.executors.in_loop import InLoopExecutor
-from horsies.executors.journal import create_journal
+from horsies.executors.journal import Journal, create_journal
 from horsies.executors.processes import ProcessExecutor
 from horsies.executors.threads import ThreadExecutor
 from horsies.maintenance.death_watch import DeathWatch
@@ -40,6 +40,8 @@ from horsies.worker.settings import WorkerConfig, served_queues
 from horsies.worker.snapshots import Snapshots
 
 _logger = logging.getLogger("horsies.worker")
+# What a second signal leaves for writing outcomes to a database that may be away.
+_LAST_WRITES_S = 5.0
 
 
 class Worker:
@@ -170,15 +172,36 @@ class Worker:
             for link in (self._claim_link, self._finish_link, self._service_link):
                 await link.close()
             if self._journal is not None:
-                self._journal.remove()
+                self._leave(self._journal)
 
     async def _flush(self, completing: asyncio.Task[None]) -> None:
-        """Wait until all is written, or until the writer itself has failed."""
+        """Wait until all is written, the writer itself has failed, or the wait has to end."""
+        if self._finish_link.is_failing:
+            _logger.warning("stopping: the database is awaited; a second signal ends the wait")
         flushing = asyncio.ensure_future(self._completer.flush())
+        hurry = asyncio.ensure_future(self._until_in_a_hurry())
         try:
-            await asyncio.wait({flushing, completing}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({flushing, completing, hurry}, return_when=asyncio.FIRST_COMPLETED)
         finally:
             flushing.cancel()
+            hurry.cancel()
+
+    async def _until_in_a_hurry(self) -> None:
+        await self.stopping_now.wait()
+        await asyncio.sleep(_LAST_WRITES_S)
+
+    def _leave(self, journal: Journal) -> None:
+        """The journal goes, unless peers need it to tell what of ours had begun."""
+        unwritten = len(self._completer.held_ids())
+        if unwritten:
+            _logger.warning(
+                "%d outcomes could not be written: their tasks are found by other workers",
+                unwritten,
+            )
+        if unwritten or self._claimer.has_lost_answer:
+            journal.close()
+        else:
+            journal.remove()
 
     @property
     def has_abandoned(self) -> bool:
@@ -197,7 +220,13 @@ class Worker:
         self._claimer.look()
 
     async def _drain(self) -> None:
-        returned = await self._buffer.give_back()
+        try:
+            returned = await self._buffer.give_back()
+        except psycopg.Error as error:
+            if not is_passing(error):
+                raise
+            returned = 0
+            _logger.warning("claims not handed back, their leases will pass: %s", error)
         running = self._dispatcher.running
         if returned or running:
             _logger.info(
@@ -212,6 +241,7 @@ class Worker:
         if running:
             _logger.warning("stopping now: %d running tasks are ended", len(running))
             self._interrupt()
+            self._dispatcher.give_back_accepted()
             for lane in self._lanes:
                 await lane.executor.close(kill=True)
 

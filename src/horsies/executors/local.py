@@ -1,0 +1,140 @@
+"""What the executors inside the worker's own process share: their runs, by task id."""
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections import deque
+from typing import Generic, TypedDict, TypeVar
+
+from horsies.executors.base import (
+    STOP_GRACE_SECONDS,
+    Call,
+    CaptureSettings,
+    Crashed,
+    Definitions,
+    Delivered,
+    Done,
+    NotBegun,
+    Outcome,
+    Stopped,
+)
+from horsies.executors.output import NOTHING, Captured, CaptureHandler, LogBuffer
+
+
+class LocalRun:
+    """One call on its way through a local executor."""
+
+    __slots__ = ("begun_at", "buffer", "call", "done", "is_handed", "is_stopped", "timers")
+
+    def __init__(self, call: Call, done: Done) -> None:
+        self.call = call
+        self.done: Done | None = done
+        self.buffer: LogBuffer | None = None
+        self.begun_at: float | None = None
+        self.is_handed = False  # no longer waiting for a place
+        self.is_stopped = False
+        self.timers: list[asyncio.TimerHandle] = []
+
+    def is_ending(self) -> bool:
+        return self.is_stopped
+
+    def captured(self) -> Captured:
+        return NOTHING if self.buffer is None else self.buffer.captured()
+
+    def outcome(self, ended: Delivered | Crashed | None) -> Outcome:
+        """How the call ended, given what it left; a late success of a stopped one counts."""
+        if self.begun_at is None:
+            return NotBegun()
+        log = self.captured()
+        if ended is None or (self.is_stopped and not ended.is_ok):
+            return Stopped(log.text, log.is_truncated)
+        if log.text is None:
+            return ended
+        return ended._replace(log=log.text, log_truncated=log.is_truncated)
+
+
+R = TypeVar("R", bound=LocalRun)
+
+
+class LocalOptions(TypedDict, total=False):
+    capture: CaptureSettings | None
+    grace_seconds: float
+
+
+class LocalExecutor(ABC, Generic[R]):
+    """Answers every call once; `free_slots` and the running itself are the subclass's."""
+
+    def __init__(
+        self,
+        definitions: Definitions,
+        slots: int,
+        *,
+        capture: CaptureSettings | None = None,
+        grace_seconds: float = STOP_GRACE_SECONDS,
+    ) -> None:
+        self._definitions = definitions
+        self._slots = slots
+        self._grace_seconds = grace_seconds
+        self._loop: asyncio.AbstractEventLoop
+        self._capture = CaptureHandler(capture or CaptureSettings())
+        self._busy_count = 0
+        self._waiting: deque[R] = deque()
+        self._runs: dict[str, R] = {}
+        self._idle = asyncio.Event()
+        self._idle.set()
+
+    @property
+    def started_slots(self) -> int:
+        return self._slots
+
+    @property
+    @abstractmethod
+    def free_slots(self) -> int: ...
+    @abstractmethod
+    def _interrupt(self, run: R) -> None:
+        """Ask a running call to end, and report it after the grace if it does not."""
+
+    async def start(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._capture.install()
+
+    def is_alive(self, task_id: str) -> bool:
+        return task_id in self._runs
+
+    def begun_at(self, task_id: str) -> float | None:
+        run = self._runs.get(task_id)
+        return None if run is None else run.begun_at
+
+    def stop(self, task_id: str) -> bool:
+        run = self._runs.get(task_id)
+        if run is None:
+            return False
+        if not run.is_handed:
+            self._waiting.remove(run)
+            self._report(run, NotBegun())
+        elif not run.is_ending():
+            run.is_stopped = True
+            self._interrupt(run)
+        return True
+
+    async def close(self, *, kill: bool) -> None:
+        """Wait for what runs; with `kill`, end it first. What waits is given back."""
+        while self._waiting:
+            self._report(self._waiting.popleft(), NotBegun())
+        for task_id in tuple(self._runs) if kill else ():
+            self.stop(task_id)
+        await self._until_idle(kill=kill)
+        self._capture.uninstall()
+
+    async def _until_idle(self, *, kill: bool) -> None:
+        await self._idle.wait()
+
+    def _report(self, run: R, outcome: Outcome) -> None:
+        """Answer the call, unless that has happened: a result after the time limit is dropped."""
+        done, run.done = run.done, None
+        if done is None:
+            return
+        for timer in run.timers:
+            timer.cancel()
+        if self._runs.get(run.call.task_id) is run:
+            del self._runs[run.call.task_id]
+        done(run.call, outcome)
