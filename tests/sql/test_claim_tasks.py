@@ -355,3 +355,31 @@ def test_deadline_that_passes_during_the_pass_is_kept(db: Database) -> None:
     assert db.execute(take, at(5), task_id) == []
     assert db.status(task_id) == "PENDING"
     assert db.execute(take, at(4.9), task_id) == [{"id": task_id}]
+
+
+def test_sparse_lane_is_searched_through_a_deep_backlog_of_others_bit_by_bit(db: Database) -> None:
+    db.execute(
+        "insert into horsies_tasks (id, task_name, queue_name, enqueue_sha, enqueued_at) "
+        "select lpad(i::text, 36, '0'), 'other', 'default', '', %s "
+        "from generate_series(1, 45000) i",
+        at(-20),
+    )
+    wanted = db.insert(task_name="a", enqueued_at=at(-10))
+    request: dict[str, Any] = {
+        "task_lanes": {"a": 2},
+        "lane_starts": [0, 5],
+        "lane_claims": [0, 0],
+        "sparse_lanes": [True, True],
+        "is_full_look": False,
+    }
+    marks: dict[tuple[str, int, int], Mark] = {}
+    passes: list[list[str]] = []
+
+    for _ in range(3):
+        rows = db.claim_pass(marks=marks, **request)
+        passes.append(names([row for row in rows if row.id]))
+        (end,) = [row for row in rows if not row.id]
+        marks = {("default", 100, 2): Mark(end.enqueued_at, end.args or "")}
+
+    assert passes == [[], [], [wanted]]
+    assert end.args is None, "searched through"

@@ -127,6 +127,11 @@ class Database:
 
     def claim(self, count: int = 1, *, waiting: int = 0, **fields: Any) -> list[ClaimedTask]:
         """One claim pass: `count` tasks may start, `waiting` more may wait in the buffer."""
+        rows = self.claim_pass(count, waiting=waiting, **fields)
+        return [row for row in rows if row.id]
+
+    def claim_pass(self, count: int = 1, *, waiting: int = 0, **fields: Any) -> list[ClaimedTask]:
+        """All a pass answers: tasks, and rows without id that say how far a lane was searched."""
         request: dict[str, Any] = {
             "owner_id": "worker-a",
             "hostname": "host-a",
@@ -138,14 +143,14 @@ class Database:
             "task_lanes": {},
             "lane_starts": [count],
             "lane_claims": [waiting],
+            "sparse_lanes": [False] * len(fields.get("lane_starts", [count])),
             "child_pids": list(range(2001, 2001 + count)),
             "batch_limit": 0,
             "is_full_look": True,
             "counts_claims": True,
             "marks": {},
         }
-        rows = self.run(tasks.claim_tasks(tasks.ClaimRequest(**{**request, **fields})))
-        return [row for row in rows if row.id]
+        return self.run(tasks.claim_tasks(tasks.ClaimRequest(**{**request, **fields})))
 
     def claimed(self, **columns: Any) -> ClaimedTask:
         """A new task that waits CLAIMED in worker-a's buffer."""

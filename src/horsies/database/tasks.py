@@ -69,6 +69,7 @@ class ClaimRequest:
     task_lanes: dict[str, int]
     lane_starts: Sequence[int]
     lane_claims: Sequence[int]
+    sparse_lanes: Sequence[bool]
     child_pids: Sequence[int]
     batch_limit: int
     is_full_look: bool
@@ -97,6 +98,7 @@ def claim_tasks(request: ClaimRequest) -> Statement[ClaimedTask]:
             "task_lanes": plain_array(request.task_lanes.values()),
             "lane_starts": plain_array(request.lane_starts),
             "lane_claims": plain_array(request.lane_claims),
+            "sparse_lanes": plain_array(request.sparse_lanes),
             "child_pids": plain_array(request.child_pids),
             "mark_starts": plain_array(starts),
             "mark_priorities": plain_array([priority for _, priority, _ in keys]),

@@ -71,6 +71,7 @@ class Claimer:
         self._marks: dict[tuple[str, int, int], Mark] = {}
         # Per lane: whether the last pass that asked for it left something behind.
         self._may_have_more = [True] * len(lanes)
+        self._is_sparse = [True] * len(lanes)
         self._full_look_at = 0.0
         self._look_cost_s = 0.0
         self._owes_full_look = False
@@ -119,7 +120,7 @@ class Claimer:
             return 0
         rows = [row for row in answer if row.id]
         self._move_marks(request, answer)
-        self._learn(request, rows, started_at)
+        self._learn(request, answer, started_at)
         if self._told_count != told_count:
             # What was committed while the statement ran may be missing from its answer.
             self.look()
@@ -183,6 +184,7 @@ class Claimer:
             task_lanes=self._task_lanes,
             lane_starts=starts,
             lane_claims=claims,
+            sparse_lanes=self._is_sparse,
             child_pids=child_pids,
             batch_limit=self._settings.max_claim_batch,
             is_full_look=is_full_look,
@@ -190,29 +192,37 @@ class Claimer:
             marks={} if is_full_look else self._marks,
         )
 
-    def _learn(self, request: ClaimRequest, rows: Sequence[ClaimedTask], started_at: float) -> None:
+    def _learn(
+        self, request: ClaimRequest, answer: Sequence[ClaimedTask], started_at: float
+    ) -> None:
         now = monotonic()
         if request.is_full_look:
             # The cheaper of the last two counts: one slow look (a cold cache) is no measure.
             before_s, self._look_cost_s = self._look_cost_s, now - started_at
             self._full_look_at = now + _FULL_LOOK_SHARE * min(before_s, self._look_cost_s)
             self._owes_full_look = False
-        if request.batch_limit and len(rows) >= request.batch_limit:
+        if request.batch_limit and sum(bool(row.id) for row in answer) >= request.batch_limit:
             return
-        for lane, is_filled in enumerate(self._filled_lanes(request, rows)):
+        # Lanes whose search ended at its limit, in a backlog of other lanes.
+        unsearched = {row.lane - 1 for row in answer if not row.id and row.args}
+        if unsearched:
+            self._wake.set()
+        for lane, is_filled in enumerate(self._filled_lanes(request, answer)):
             if request.lane_starts[lane] or request.lane_claims[lane]:
-                self._may_have_more[lane] = is_filled
+                self._is_sparse[lane] = not is_filled
+                self._may_have_more[lane] = is_filled or lane in unsearched
         if not all(self._may_have_more) and not request.is_full_look:
             self._owes_full_look = True
 
     def _move_marks(self, request: ClaimRequest, rows: Sequence[ClaimedTask]) -> None:
         """Forward only; but a full look that filled a lane may have left more just behind it.
 
-        A row without id says up to when a lane was searched through and found to have no more.
+        A row without id says up to where a lane was searched through; `args` is the id there.
         """
         filled = self._filled_lanes(request, rows)
         for row in rows:
-            key, mark = (row.queue_name, row.priority, row.lane), Mark(row.enqueued_at, row.id)
+            key = (row.queue_name, row.priority, row.lane)
+            mark = Mark(row.enqueued_at, row.id or row.args or "")
             known = self._marks.get(key, mark)
             goes_back = request.is_full_look and filled[row.lane - 1]
             if goes_back or (mark.enqueued_at, mark.id) >= (known.enqueued_at, known.id):
