@@ -75,8 +75,8 @@ class Engine(RuleBasedStateMachine):
         request = tasks.ClaimRequest(
             owner_id=worker, hostname="h", own_pid=1, lease=LEASE, queues=["default"],
             queue_caps=[None], cluster_cap=None, task_lanes={}, lane_starts=[starts],
-            lane_claims=[claims], child_pids=[], batch_limit=0, is_full_look=True,
-            counts_claims=True, marks={},
+            lane_claims=[claims], sparse_lanes=[True], child_pids=[], batch_limit=0,
+            is_full_look=True, counts_claims=True, marks={},
         )  # fmt: skip
         rows = [row for row in self._run(tasks.claim_tasks(request)) if row.id]
         assert len(rows) <= starts + claims

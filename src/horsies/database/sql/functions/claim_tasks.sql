@@ -101,10 +101,8 @@ begin
                 start_id := coalesce(mark_ids[mark_at], '');
                 end_at := null;
                 if has_lanes and sparse_lanes[l] then
-                    select t.enqueued_at, t.id into end_at, end_id from horsies_tasks t
-                    where t.status = 'PENDING' and t.queue_name = queues[q] and t.priority = next_priority
-                      and t.enqueued_at <= now_at and (t.enqueued_at, t.id) > (start_at, start_id)
-                    order by t.enqueued_at, t.id offset 20000 limit 1;
+                    select e.end_at, e.end_id into end_at, end_id
+                    from horsies_search_end(queues[q], next_priority, now_at, start_at, start_id) e;
                 end if;
                 with found as (
                     select t.id from horsies_tasks t
@@ -122,9 +120,8 @@ begin
                        found_lanes || coalesce(array_agg(l), '{}')
                 into found_ids, found_lanes from found f;
                 if cardinality(array_positions(found_lanes, l)) < least(left_in_queue, lane_left[l]) then
-                    -- A row without id: up to where this lane was searched through, in `args` the id there if more may follow,
-                    -- else a second ago for what commits a little late. Its next search starts from there, instead of
-                    -- walking a backlog of other lanes again and again.
+                    -- A row without id: up to where this lane was searched through and its next search starts; in `args`
+                    -- the id there if more may follow, else a second ago for what commits a little late.
                     return query select '', '', queues[q], next_priority, case when end_at is not null then end_id end, null::text,
                         0, '', coalesce(end_at, now_at - interval '1 second'), null::text, false, l, null::integer;
                 end if;
@@ -132,11 +129,8 @@ begin
 
             if cardinality(found_ids) > left_in_queue then
                 -- Lanes share what is left under a cap: the oldest rows win, whatever their lane.
-                select array_agg(o.id order by o.position), array_agg(o.lane order by o.position)
-                into found_ids, found_lanes
-                from (select f.id, f.lane, row_number() over (order by t.enqueued_at, t.id) as position
-                      from unnest(found_ids, found_lanes) f(id, lane) join horsies_tasks t on t.id = f.id
-                      order by position limit left_in_queue) o;
+                select o.task_ids, o.task_lanes into found_ids, found_lanes
+                from horsies_oldest_tasks(found_ids, found_lanes, left_in_queue) o;
             end if;
             picked_ids := picked_ids || found_ids;
             picked_lanes := picked_lanes || found_lanes;
