@@ -60,10 +60,17 @@ class Proxy:
         self._is_up.set()
         self._loop.run_forever()
         server.close()
-        for task in asyncio.all_tasks(self._loop):
-            task.cancel()
-        self._loop.run_until_complete(asyncio.sleep(0.05))
+        self._loop.run_until_complete(self._end_all())
         self._loop.close()
+
+    async def _end_all(self) -> None:
+        """Every connection ends, and its socket is closed: that takes the loop another round."""
+        serving = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in serving:
+            task.cancel()
+        await asyncio.gather(*serving, return_exceptions=True)
+        for _ in range(5):
+            await asyncio.sleep(0.01)
 
     def mute(self) -> None:
         """Accept, take, and never answer."""
@@ -90,7 +97,11 @@ class Proxy:
         if self.refuses:
             writer.transport.abort()
             return
-        server_reader, server_writer = await asyncio.open_unix_connection(self._target)
+        try:
+            server_reader, server_writer = await asyncio.open_unix_connection(self._target)
+        except BaseException:
+            writer.transport.abort()
+            raise
         self._writers |= {writer, server_writer}
         line = _Line(self._holds)
         try:
