@@ -154,6 +154,21 @@ def test_many_callers_never_open_more_than_the_limit(database_url: str) -> None:
     pool.close()
 
 
+def test_connection_lent_while_the_pool_closes_is_closed_when_it_comes_back(
+    database_url: str,
+) -> None:
+    pool = make_pool(database_url)
+
+    with pool.connection() as connection:
+        pool.close()
+        connection.execute("select 1")
+
+    assert connection.closed
+    with pool.connection() as another:
+        assert not another.closed
+    pool.close()
+
+
 def test_connections_of_a_closed_loop_make_room(database_url: str) -> None:
     pool = make_pool(database_url, kept=2, most=2)
     for _ in range(5):

@@ -76,6 +76,7 @@ class Pool:
         self._address = address
         self._limits = limits
         self._lock = threading.Lock()
+        self._closed_at = 0.0
         self._forget()
 
     def _forget(self) -> None:
@@ -188,15 +189,17 @@ class Pool:
 
     def _put(self, held: _Held) -> None:
         with self._lock:
-            if held.is_clean() and len(self._idle) < self._limits.kept:
+            is_current = held.opened_at > self._closed_at
+            if is_current and held.is_clean() and len(self._idle) < self._limits.kept:
                 held.used_at = monotonic()
                 self._idle.append(held)
             else:
                 held.close()
 
     def close(self) -> None:
-        """Close what is idle; what is lent goes its way."""
+        """Close what is idle now, and what is lent when it comes back."""
         with self._lock:
+            self._closed_at = monotonic()
             idle, self._idle = self._idle, []
         for held in idle:
             held.close()
