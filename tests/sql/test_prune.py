@@ -1,19 +1,20 @@
-"""The prune functions: what is old enough leaves, batch by batch."""
+"""The sweep and its prune steps: what is old enough leaves, batch by batch."""
 
 from datetime import timedelta
 
+import psycopg
 import pytest
 
 from horsies.database import recovery
-from horsies.database.rows import Scalar
-from horsies.database.statement import Statement
 from support.database import Database, at
 
 HOUR = 3600.0
 
 
-def prune(db: Database, statement: Statement[Scalar]) -> int:
-    return int(db.run(statement)[0].value)
+def prune(db: Database, step: str) -> int:
+    [answer] = db.run(recovery.sweep({step: timedelta(hours=1)}))
+    assert answer.failure is None
+    return answer.changed
 
 
 @pytest.mark.seed("S138")
@@ -21,7 +22,7 @@ def test_heartbeats_leave_by_age(db: Database) -> None:
     db.beat("a", "runner", -2 * HOUR)
     db.beat("b", "runner", -0.5 * HOUR)
 
-    count = prune(db, recovery.prune("heartbeats", timedelta(hours=1)))
+    count = prune(db, "prune heartbeats")
 
     assert count == 1
     assert db.value("select task_id from horsies_heartbeats") == "b"
@@ -36,7 +37,7 @@ def test_worker_snapshots_leave_by_age(db: Database) -> None:
             max_claim_per_worker=0, worker_started_at=at(-3 * HOUR),
         )  # fmt: skip
 
-    count = prune(db, recovery.prune("worker_states", timedelta(hours=1)))
+    count = prune(db, "prune worker states")
 
     assert count == 1
     assert db.value("select worker_id from horsies_worker_states") == "new"
@@ -49,7 +50,7 @@ def test_ended_task_leaves_with_its_attempts_and_logs(db: Database) -> None:
     db.insert("horsies_task_logs", task_id=claim.id, attempt=1, log="text")
     db.set_now(2 * HOUR)
 
-    count = prune(db, recovery.prune_tasks("COMPLETED", timedelta(hours=1)))
+    count = prune(db, "prune COMPLETED tasks")
 
     assert count == 1
     assert db.statuses() == {}
@@ -70,7 +71,7 @@ def test_age_is_counted_from_the_end(db: Database, status: str, column: str) -> 
     db.insert(id="old", status=status, **{column: at(-2 * HOUR)})
     db.insert(id="new", status=status, **{column: at(-0.5 * HOUR)})
 
-    count = prune(db, recovery.prune_tasks(status, timedelta(hours=1)))
+    count = prune(db, f"prune {status} tasks")
 
     assert count == 1
     assert db.value("select id from horsies_tasks") == "new"
@@ -80,13 +81,13 @@ def test_age_is_counted_from_the_end(db: Database, status: str, column: str) -> 
 def test_unfinished_task_never_leaves(db: Database, status: str) -> None:
     db.insert(status=status, updated_at=at(-9_999 * HOUR))
 
-    assert prune(db, recovery.prune_tasks(status, timedelta(hours=1))) == 0
+    assert prune(db, f"prune {status} tasks") == 0
 
 
 def test_other_states_stay(db: Database) -> None:
     db.insert(status="FAILED", failed_at=at(-2 * HOUR))
 
-    assert prune(db, recovery.prune_tasks("COMPLETED", timedelta(hours=1))) == 0
+    assert prune(db, "prune COMPLETED tasks") == 0
 
 
 @pytest.mark.parametrize(("workflow_status", "count"), [("RUNNING", 0), ("COMPLETED", 1)])
@@ -98,7 +99,7 @@ def test_task_of_a_living_workflow_stays(db: Database, workflow_status: str, cou
         task_id=task_id,
     )  # fmt: skip
 
-    assert prune(db, recovery.prune_tasks("COMPLETED", timedelta(hours=1))) == count
+    assert prune(db, "prune COMPLETED tasks") == count
 
 
 @pytest.mark.seed("S138")
@@ -113,7 +114,7 @@ def test_ended_workflow_leaves_with_its_nodes(
     )  # fmt: skip
     db.insert("horsies_workflow_tasks", id="n", workflow_id="w", task_index=0, task_name="j")
 
-    assert prune(db, recovery.prune("workflows", timedelta(hours=1))) == count
+    assert prune(db, "prune workflows") == count
     assert db.value("select count(*) from horsies_workflow_tasks") == 1 - count
 
 
@@ -124,6 +125,41 @@ def test_one_call_deletes_a_bounded_batch(db: Database) -> None:
         at(-2 * HOUR),
     )
 
-    counts = [prune(db, recovery.prune("heartbeats", timedelta(hours=1))) for _ in range(3)]
+    counts = [prune(db, "prune heartbeats") for _ in range(3)]
 
     assert counts == [1_000, 500, 0]
+
+
+def test_one_worker_sweeps_at_a_time(committing: Database, database_url: str) -> None:
+    committing.beat("a", "runner", -2 * HOUR)
+
+    with psycopg.connect(database_url) as other:
+        other.execute("select pg_advisory_xact_lock(horsies_lock_key('sweep'))")
+        answers = committing.run(recovery.sweep({"prune heartbeats": timedelta(hours=1)}))
+
+    assert answers == []
+    assert prune(committing, "prune heartbeats") == 1
+
+
+def test_step_that_fails_says_why_and_undoes_no_other(db: Database) -> None:
+    db.execute("alter table horsies_heartbeats rename to gone")
+    task_id = db.insert(good_until=at(-HOUR))
+
+    steps = {"prune heartbeats": timedelta(days=30), "expire overdue tasks": None}
+    failed, expired = db.run(recovery.sweep(steps))
+
+    assert (failed.step, failed.changed) == ("prune heartbeats", 0)
+    assert failed.failure == 'relation "horsies_heartbeats" does not exist'
+    assert expired == ("expire overdue tasks", 1, None)
+    assert db.status(task_id) == "EXPIRED"
+
+
+def test_step_that_gets_no_lock_is_left_to_the_next_pass(
+    committing: Database, database_url: str
+) -> None:
+    committing.execute("set lock_timeout = '50ms'")
+
+    with psycopg.connect(database_url) as other:
+        other.execute("lock table horsies_heartbeats in access exclusive mode")
+        with pytest.raises(psycopg.errors.LockNotAvailable):
+            prune(committing, "prune heartbeats")

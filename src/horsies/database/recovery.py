@@ -1,6 +1,6 @@
 """Statements of recovery and retention, for the reaper and for the broker's manual calls."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -12,6 +12,7 @@ from horsies.database.rows import (
     Receipt,
     Scalar,
     StaleRun,
+    SweptStep,
     WorkerStats,
 )
 from horsies.database.sql_files import query
@@ -19,6 +20,16 @@ from horsies.database.statement import Statement
 
 # 1,000 rows a statement: short enough that no claim waits for it, long enough to be cheap per row.
 BATCH = 1_000
+
+
+def sweep(steps: Mapping[str, timedelta | None]) -> Statement[SweptStep]:
+    """One batch of each step, from its age on; no rows while another worker sweeps."""
+    parameters = {
+        "steps": quoted_array(steps),
+        "ages": quoted_array(steps.values()),
+        "batch_limit": BATCH,
+    }
+    return Statement(call_sql("sweep"), parameters, SweptStep)
 
 
 def expire_tasks() -> Statement[Scalar]:
@@ -77,17 +88,6 @@ def expired_tasks() -> Statement[ExpiredTask]:
 
 def worker_stats() -> Statement[WorkerStats]:
     return Statement(query("tasks", "worker_stats"), {}, WorkerStats)
-
-
-def prune_tasks(status: str, older_than: timedelta) -> Statement[Scalar]:
-    parameters = {"ended_status": status, "older_than": older_than, "batch_limit": BATCH}
-    return Statement(call_sql("prune_tasks"), parameters, Scalar)
-
-
-def prune(kind: str, older_than: timedelta) -> Statement[Scalar]:
-    """One batch of `heartbeats`, `worker_states` or `workflows`."""
-    parameters = {"older_than": older_than, "batch_limit": BATCH}
-    return Statement(call_sql(f"prune_{kind}"), parameters, Scalar)
 
 
 def absent_workers(seen_within: timedelta | None) -> Statement[AbsentWorker]:

@@ -110,6 +110,14 @@ class StaleRun(NamedTuple):
     now_at: datetime
 
 
+class SweptStep(NamedTuple):
+    """What one step of a sweep changed, or why it could not."""
+
+    step: str
+    changed: int
+    failure: str | None
+
+
 class AbsentWorker(NamedTuple):
     """A worker that is gone from the database, and how to recognize its process on its host."""
 

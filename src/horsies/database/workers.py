@@ -54,15 +54,6 @@ def hold_worker_lock(worker_id: str) -> Statement[Scalar]:
     return Statement(query("workers", "hold_worker_lock"), {"worker_id": worker_id}, Scalar)
 
 
-def try_sweep_lock() -> Statement[Scalar]:
-    """Whether this session sweeps now; a session that ends lets go by itself."""
-    return Statement(query("workers", "try_sweep_lock"), {}, Scalar)
-
-
-def release_sweep_lock() -> Statement[Scalar]:
-    return Statement(query("workers", "release_sweep_lock"), {}, Scalar)
-
-
 def notify(notifications: Sequence[tuple[str, str]]) -> Statement[Scalar]:
     parameters = {
         "channels": quoted_array([channel for channel, _ in notifications]),

@@ -5,7 +5,6 @@ Any worker's pass is as good as another's.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, fields
 from datetime import timedelta
 
@@ -13,9 +12,8 @@ from horsies.broker.lost import judge_lost
 from horsies.clock import jittered, monotonic
 from horsies.config import RecoveryConfig
 from horsies.database import recovery
-from horsies.database.rows import Scalar, StaleRun
-from horsies.database.statement import Statement, is_connection_failure, is_passing
-from horsies.database.workers import release_sweep_lock, try_sweep_lock
+from horsies.database.rows import StaleRun, SweptStep
+from horsies.database.statement import is_passing
 from horsies.maintenance.giving_up import GONE, Connection, give_up_runs, has_left_journal
 from horsies.maintenance.processes import is_executing
 from horsies.states import TASK_TERMINAL_STATES
@@ -34,20 +32,25 @@ class Swept:
     expired: int = 0
     pruned: int = 0
 
+    def count(self, step: str, changed: int) -> None:
+        if step.startswith("prune"):
+            self.pruned += changed
+        elif step.startswith("expire"):
+            self.expired += changed
+        else:
+            self.requeued += changed
+
     def __bool__(self) -> bool:
         return any(getattr(self, field.name) for field in fields(self))
 
 
 class Reaper:
-    """Runs the steps in order; a failing step never stops the others."""
+    """Gives lost runs up, then sweeps; a failing step never stops the others."""
 
-    def __init__(
-        self, connection: Connection, config: RecoveryConfig, *, hostname: str, elects: bool = True
-    ) -> None:
+    def __init__(self, connection: Connection, config: RecoveryConfig, *, hostname: str) -> None:
         self._connection = connection
         self._config = config
         self._hostname = hostname
-        self._elects = elects
         self._retention_at = 0.0
         self._strikes: dict[str, int] = {}
 
@@ -56,60 +59,77 @@ class Reaper:
         interval_s = self._config.check_interval_ms / 1000
         _logger.info("reaper started: every %.0f s, %s", interval_s, self._config.model_dump())
         while True:
-            swept = await self._run_elected()
+            swept = await self.run_once()
             if swept:
                 _logger.info("reaper: %s", swept)
             await asyncio.sleep(jittered(interval_s, low=0.9, high=1.1))
 
-    async def _run_elected(self) -> Swept:
-        """One of all workers sweeps at a time; where session locks are unavailable, each does."""
-        if not self._elects:
-            return await self.run_once()
+    async def run_once(self) -> Swept:
+        """One pass over all steps."""
+        swept = Swept()
         try:
-            if not (await self._connection.run(try_sweep_lock()))[0].value:
-                return Swept()
-            swept = await self.run_once()
-            await self._connection.run(release_sweep_lock())
+            if self._config.auto_fail_stale_running:
+                await self._give_up_runs(swept)
+            await self._sweep(swept)
         except Exception as error:  # a service loop: the next pass tries again
             if not is_passing(error):
                 raise
             _logger.warning("reaper: next pass tries again: %s", error)
-            return Swept()
         return swept
 
-    async def run_once(self) -> Swept:
-        """One pass over all steps."""
-        swept = Swept()
-        if self._config.auto_requeue_stale_claimed:
-            await self._step("requeue stale claims", self._requeue_claims, swept)
-        if self._config.auto_fail_stale_running:
-            await self._step("give up lost runs", self._give_up_runs, swept)
-        await self._step("expire overdue tasks", self._expire, swept)
-        await self._step("prune heartbeats", self._prune_heartbeats, swept)
-        if monotonic() >= self._retention_at:
-            await self._step("prune old records", self._prune_records, swept)
-        return swept
+    async def _sweep(self, swept: Swept) -> None:
+        """Batch by batch until none is full; a step that failed three times is left out."""
+        steps = {**self._steps(), **self._retention_steps()}
+        while steps := {
+            step: age for step, age in steps.items() if self._strikes.get(step, 0) < _STRIKES
+        }:
+            answers = await self._connection.run(recovery.sweep(steps))
+            for answer in answers:
+                swept.count(answer.step, answer.changed)
+                self._note(answer)
+            full = {answer.step for answer in answers if answer.changed >= recovery.BATCH}
+            steps = {step: age for step, age in steps.items() if step in full}
 
-    async def _step(
-        self, name: str, step: Callable[[Swept], Awaitable[None]], swept: Swept
-    ) -> None:
-        if self._strikes.get(name, 0) >= _STRIKES:
+    def _steps(self) -> dict[str, timedelta | None]:
+        """What every pass does, with the age from which a row is concerned."""
+        config = self._config
+        steps: dict[str, timedelta | None] = {}
+        if config.auto_requeue_stale_claimed:
+            age = timedelta(milliseconds=config.claimed_stale_threshold_ms)
+            steps["requeue stale claims"] = age
+        steps["expire overdue tasks"] = None
+        if config.heartbeat_retention_hours is not None:
+            steps["prune heartbeats"] = timedelta(hours=config.heartbeat_retention_hours)
+        return steps
+
+    def _retention_steps(self) -> dict[str, timedelta | None]:
+        """What is done once an hour."""
+        if monotonic() < self._retention_at:
+            return {}
+        self._retention_at = monotonic() + _RETENTION_EVERY_S
+        config = self._config
+        hours = {
+            "prune worker states": config.worker_state_retention_hours,
+            **{
+                f"prune {status.value} tasks": config.retention_hours_by_status.get(
+                    status, config.terminal_record_retention_hours
+                )
+                for status in TASK_TERMINAL_STATES
+            },
+            "prune workflows": config.terminal_record_retention_hours,
+        }
+        return {step: timedelta(hours=kept) for step, kept in hours.items() if kept is not None}
+
+    def _note(self, answer: SweptStep) -> None:
+        if answer.failure is None:
+            self._strikes.pop(answer.step, None)
             return
-        try:
-            await step(swept)
-            self._strikes.pop(name, None)
-        except Exception as error:  # a service loop: the other steps and the next pass go on
-            if is_connection_failure(error) or is_passing(error):
-                _logger.warning("reaper: could not %s, next pass tries again: %s", name, error)
-                return
-            self._strikes[name] = self._strikes.get(name, 0) + 1
-            _logger.exception("reaper: could not %s", name)
-            if self._strikes[name] >= _STRIKES:
-                _logger.critical("reaper: '%s' failed %d times and is switched off", name, _STRIKES)
-
-    async def _requeue_claims(self, swept: Swept) -> None:
-        stale_after = timedelta(milliseconds=self._config.claimed_stale_threshold_ms)
-        swept.requeued += await self._repeat(recovery.requeue_stale_claims(stale_after, []))
+        strikes = self._strikes[answer.step] = self._strikes.get(answer.step, 0) + 1
+        _logger.error("reaper: could not %s: %s", answer.step, answer.failure)
+        if strikes >= _STRIKES:
+            _logger.critical(
+                "reaper: '%s' failed %d times and is switched off", answer.step, strikes
+            )
 
     async def _give_up_runs(self, swept: Swept) -> None:
         """Runs silent for the whole threshold; sooner those whose process is gone from here."""
@@ -147,40 +167,6 @@ class Reaper:
         if not lost:
             return 0
         return len(await self._connection.run(recovery.fail_lost_tasks(stale_after, lost)))
-
-    async def _expire(self, swept: Swept) -> None:
-        swept.expired += await self._repeat(recovery.expire_tasks())
-
-    async def _prune_heartbeats(self, swept: Swept) -> None:
-        hours = self._config.heartbeat_retention_hours
-        if hours is not None:
-            swept.pruned += await self._repeat(recovery.prune("heartbeats", timedelta(hours=hours)))
-
-    async def _prune_records(self, swept: Swept) -> None:
-        self._retention_at = monotonic() + _RETENTION_EVERY_S
-        config = self._config
-        if config.worker_state_retention_hours is not None:
-            age = timedelta(hours=config.worker_state_retention_hours)
-            swept.pruned += await self._repeat(recovery.prune("worker_states", age))
-        for status in TASK_TERMINAL_STATES:
-            hours = config.retention_hours_by_status.get(
-                status, config.terminal_record_retention_hours
-            )
-            if hours is not None:
-                statement = recovery.prune_tasks(status.value, timedelta(hours=hours))
-                swept.pruned += await self._repeat(statement)
-        if config.terminal_record_retention_hours is not None:
-            age = timedelta(hours=config.terminal_record_retention_hours)
-            swept.pruned += await self._repeat(recovery.prune("workflows", age))
-
-    async def _repeat(self, statement: Statement[Scalar]) -> int:
-        """Batch by batch until one is not full."""
-        total = 0
-        while True:
-            changed = int((await self._connection.run(statement))[0].value)
-            total += changed
-            if changed < recovery.BATCH:
-                return total
 
 
 def _is_silent(run: StaleRun, threshold: timedelta) -> bool:

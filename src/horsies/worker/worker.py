@@ -136,8 +136,7 @@ class Worker:
             (self._service_link, self._dispatcher, self._buffer), holds_lock=listener is not None,
         )  # fmt: skip
         recovery, hostname = self._app.config.recovery, self.identity.hostname
-        elects = not self._app.config.broker.pgbouncer_transaction_mode
-        reaper = Reaper(self._service_link, recovery, hostname=hostname, elects=elects)
+        reaper = Reaper(self._service_link, recovery, hostname=hostname)
         watch = DeathWatch(
             self._service_link, recovery, hostname=hostname, own_id=self.identity.worker_id
         )

@@ -12,12 +12,6 @@ values (%(worker_id)s, horsies_now(), %(hostname)s, %(pid)s, %(processes)s, %(qu
 -- name: hold_worker_lock
 select pg_advisory_lock(horsies_lock_key('worker:' || %(worker_id)s));
 
--- name: try_sweep_lock
-select pg_try_advisory_lock(horsies_lock_key('sweep'));
-
--- name: release_sweep_lock
-select pg_advisory_unlock(horsies_lock_key('sweep'));
-
 -- name: notify
 select pg_notify(c.channel, c.payload)
 from unnest(%(channels)s::text[], %(payloads)s::text[]) c(channel, payload);
