@@ -9,14 +9,17 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
+from datetime import timedelta
 from itertools import pairwise
 from typing import Any
 
 from benchmarks import stage
 from benchmarks.stage import Connection, connect, number, worker
+from horsies.clock import utc_now
 
 Samples = list[tuple[float, int]]
 WIDE = ("--concurrency", "1000")  # the best for no-op coroutines
+_BASE = utc_now() - timedelta(days=1)  # of rows made by SQL: the past, but none to be pruned yet
 
 BULK_FILL = """
 insert into horsies_tasks (id, task_name, queue_name, priority, args, status, sent_at, enqueued_at,
@@ -28,14 +31,14 @@ select overlay(gen_random_uuid()::text placing lpad(to_hex(n / 65536), 8, '0')
     ended, ended, ended, case when ended is not null then '{"__task_result__":true,"ok":1,"err":null}' end,
     case when ended is not null then 'history' end, case when ended is not null then 1 end
 from generate_series(%(start)s::bigint, %(end)s::bigint) n,
-    lateral (select timestamptz '2026-01-01' + n * interval '1 ms' as at) t,
+    lateral (select %(base)s + n * interval '1 ms' as at) t,
     lateral (select case when %(status)s = 'COMPLETED' then t.at end as ended) e
 """  # noqa: E501
 BULK_ATTEMPTS = """
 insert into horsies_task_attempts (task_id, attempt, outcome, started_at, finished_at, worker_id)
 select id, 1, 'COMPLETED', started_at, completed_at, 'history' from horsies_tasks
-where claimed_by_worker_id = 'history' and completed_at >= timestamptz '2026-01-01' + %s * interval '1 ms'
-"""  # noqa: E501
+where claimed_by_worker_id = 'history' and completed_at >= %s + %s * interval '1 ms'
+"""
 
 
 def load_app(url: str) -> Any:
@@ -96,10 +99,10 @@ def bulk_fill(
             end = min(start + 500_000, first + count) - 1
             given = {"queue": "q" if queues else "default", "queues": queues, "status": status,
                      "priorities": priorities, "task": task, "start": start,
-                     "end": end}  # fmt: skip
+                     "end": end, "base": _BASE}  # fmt: skip
             connection.execute(BULK_FILL.encode(), given)
         if status == "COMPLETED":
-            connection.execute(BULK_ATTEMPTS.encode(), [first])
+            connection.execute(BULK_ATTEMPTS.encode(), [_BASE, first])
         settle(connection)
 
 

@@ -58,8 +58,9 @@ def test_cancel_and_completion_at_once_leave_one_end(database_url: str) -> None:
         def race() -> bool:
             """Whether every end was seen: completed, withdrawn, cancelled while it ran."""
             first = len(play.numbers)
+            seconds = 0.02 + first / 1000  # a slow machine needs longer tasks to meet them running
             for number, kind in enumerate(["coroutine", "child", "thread"] * 20, first):
-                play.send(kind, range(number, number + 1), 0.02)
+                play.send(kind, range(number, number + 1), seconds)
             handles = [play.app.handle(task_id) for task_id in list(play.numbers)[first:]]
             asking = threading.Thread(
                 target=lambda: [handle.cancel(running=True) for handle in handles[::3]]

@@ -124,7 +124,11 @@ class Sender:
             return refusal
         made = plan.unwrap()
         try:
-            rows, receipts = self._store_many(made, self._rows(made, calls))
+            if made.is_plain and made.options.connection is None:
+                copied = self._app.get_broker().enqueuer.copy(self._rows(made, calls))
+                return Ok([self._handle(row.id) for row in copied])
+            rows = list(self._rows(made, calls))
+            receipts = self._store_many(made, rows)
         except _RefusedError as refused:
             return Err(refused.error)
         except transaction.WrongConnectionError as error:
@@ -186,18 +190,12 @@ class Sender:
             handles.append(answer.ok_value)
         return Ok(handles)
 
-    def _store_many(
-        self, plan: Plan, rows: Iterator[NewTask]
-    ) -> tuple[list[NewTask], list[Receipt]]:
+    def _store_many(self, plan: Plan, rows: list[NewTask]) -> list[Receipt]:
         broker = self._app.get_broker()
-        if plan.options.connection is None and plan.is_plain:
-            copied = broker.enqueuer.copy(rows)
-            return copied, [Receipt(row.id, "created") for row in copied]
-        made = list(rows)
         if plan.options.connection is None:
-            return made, broker.enqueuer.enqueue_all(made)
+            return broker.enqueuer.enqueue_all(rows)
         broker.session.ensure_schema()
-        return made, transaction.enqueue(plan.options.connection, broker.session.schema, made)
+        return transaction.enqueue(plan.options.connection, broker.session.schema, rows)
 
     def _send_in_transaction(
         self, row: NewTask, connection: Any
@@ -258,10 +256,11 @@ class Sender:
         encoded = plan.definition.encode_arguments(args, kwargs)
         if isinstance(encoded, Err):
             return _refused(str(encoded.err_value), encoded.err_value)
-        size = sum(byte_count(text) for text in encoded.ok_value if text is not None)
-        if size <= plan.unremarkable_bytes:
-            return Ok(encoded.ok_value)
-        return self._check_size(plan.definition.name, size) or Ok(encoded.ok_value)
+        args_json, kwargs_json = encoded.ok_value
+        size = byte_count(args_json or "") + byte_count(kwargs_json or "")
+        if size > plan.unremarkable_bytes:
+            return self._check_size(plan.definition.name, size) or encoded
+        return encoded
 
     def _check_size(self, task_name: str, size: int) -> Err[TaskSendError] | None:
         config = self._app.config
@@ -291,8 +290,10 @@ class Sender:
             )
         if answer.outcome == "freed":
             return _enqueue_failed(row, TimeoutError("the unique key kept changing hands"))
-        created = answer.outcome == "created"
-        return Ok(TaskHandle(answer.task_id, self._app, broker_mode=True, created=created))
+        return Ok(self._handle(answer.task_id, created=answer.outcome == "created"))
+
+    def _handle(self, task_id: str, *, created: bool = True) -> TaskHandle[Any]:
+        return TaskHandle(task_id, self._app, broker_mode=True, created=created)
 
 
 def _is_transient(result: TaskSendResult[Any]) -> bool:

@@ -17,6 +17,7 @@ _ORDER: tuple[Kind, ...] = ("process", "async", "blocking")
 # Adaptive prefetch: a slot is handed about this much work, and never more calls than this.
 _HORIZON_S = 0.05
 _MAX_DEPTH = 64
+_WORTH_A_CLAIM = 0.25
 # How quickly the measured duration follows: about the last twenty tasks count.
 _WEIGHT = 0.05
 
@@ -39,7 +40,12 @@ class Lane:
         depth = self._depth() if may_prefetch else 1
         if isinstance(self.executor, ProcessExecutor):
             self.executor.depth = depth
-        return max(0, self.slots * depth - self.in_flight)
+        capacity = self.slots * depth
+        room = capacity - self.in_flight
+        # Slots are busy and have work waiting: a claim for a few rows costs as much as for many.
+        if self.in_flight > self.slots and room < capacity * _WORTH_A_CLAIM:
+            return 0
+        return max(0, room)
 
     def _depth(self) -> int:
         if self._mean_s is None:

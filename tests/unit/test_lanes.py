@@ -1,0 +1,40 @@
+"""How much a lane takes: what its slots work off soon, in batches worth a statement."""
+
+from horsies.executors.in_loop import InLoopExecutor
+from horsies.worker.child_main import AppDefinitions
+from horsies.worker.lanes import Lane
+from support.apps import make_app
+
+SLOTS = 8
+
+
+def new_lane(*, duration_s: float | None = None, in_flight: int = 0) -> Lane:
+    definitions = AppDefinitions(make_app("postgresql://nowhere/none"), None)
+    lane = Lane("async", InLoopExecutor(definitions, SLOTS), SLOTS)
+    if duration_s is not None:
+        lane.measure(duration_s)
+    lane.in_flight = in_flight
+    return lane
+
+
+def test_takes_no_more_than_its_slots_before_anything_is_known() -> None:
+    assert new_lane().room(may_prefetch=True) == SLOTS
+
+
+def test_short_tasks_are_taken_ahead_and_long_ones_are_not() -> None:
+    assert new_lane(duration_s=0.01).room(may_prefetch=True) == 5 * SLOTS
+    assert new_lane(duration_s=1.0).room(may_prefetch=True) == SLOTS
+    assert new_lane(duration_s=0.01).room(may_prefetch=False) == SLOTS
+
+
+def test_few_rows_are_not_claimed_while_work_is_waiting() -> None:
+    full = 5 * SLOTS
+
+    assert new_lane(duration_s=0.01, in_flight=full - 1).room(may_prefetch=True) == 0
+    assert new_lane(duration_s=0.01, in_flight=full - full // 4).room(may_prefetch=True) == 10
+
+
+def test_free_slot_is_filled_at_once() -> None:
+    for duration_s in (0.01, 1.0):
+        assert new_lane(duration_s=duration_s, in_flight=SLOTS - 1).room(may_prefetch=True) > 0
+    assert new_lane(in_flight=SLOTS - 1).room(may_prefetch=False) == 1
