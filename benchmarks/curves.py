@@ -49,7 +49,7 @@ class Curves:
         for line, is_held in (("free", False), ("old snapshot held", True)):
             with fresh_database(self._server_url) as url:
                 run = ours.drain(url, "noop", size, *WIDE, is_held=is_held)
-            yield from ((line, size * (n + 1) / 10, run.tenth(n)) for n in range(10))
+            yield from ((line, size * (n + 1) / 10, run.tenths(n)) for n in range(10))
 
     def _backlog(self) -> Iterator[Point]:
         with fresh_database(self._server_url) as url:

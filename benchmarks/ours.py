@@ -121,10 +121,10 @@ class Drained:
     samples: Samples
     costs: dict[str, float] = field(default_factory=dict)
 
-    def tenth(self, position: int) -> float:
-        """The rate over one tenth of the tasks, 0 to 9."""
+    def tenths(self, first: int, count: int = 1) -> float:
+        """The rate over some tenths of the tasks, from 0 to 9."""
         total = self.samples[-1][1]
-        begin, end = total * position / 10, total * (position + 1) / 10
+        begin, end = total * first / 10, total * (first + count) / 10
         return (end - begin) / (_when(self.samples, end) - _when(self.samples, begin))
 
 

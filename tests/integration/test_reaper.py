@@ -158,17 +158,19 @@ async def test_old_records_leave_once_an_hour(db: Database, new_reaper: NewReape
     assert db.statuses() == {"COMPLETED": 1}
 
 
+@pytest.mark.parametrize("function", ["requeue_stale_claims", "stale_runs", "sweep"])
 async def test_failing_step_stops_no_other_and_is_switched_off_in_the_end(
-    db: Database, new_reaper: NewReaper, caplog: pytest.LogCaptureFixture
+    db: Database, new_reaper: NewReaper, caplog: pytest.LogCaptureFixture, function: str
 ) -> None:
-    db.execute("alter function horsies_requeue_stale_claims rename to gone")
-    run = insert_run(db, 10 * MINUTE)
+    db.execute(f"alter function horsies_{function} rename to gone")
+    run, overdue = insert_run(db, 10 * MINUTE), db.insert(good_until=ago(MINUTE))
     reaper = new_reaper()
 
     for _ in range(4):
         await reaper.run_once()
 
-    assert db.status(run) == "FAILED"
+    assert db.status(run) == ("RUNNING" if function == "stale_runs" else "FAILED")
+    assert db.status(overdue) == ("PENDING" if function == "sweep" else "EXPIRED")
     critical = [record for record in caplog.records if record.levelno == logging.CRITICAL]
     assert len(critical) == 1
     assert "switched off" in critical[0].getMessage()

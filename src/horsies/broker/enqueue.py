@@ -104,10 +104,11 @@ class Enqueuer:
         middle = len(batch) // 2
         return await self.write_async(batch[:middle]) + await self.write_async(batch[middle:])
 
-    def copy(self, rows: Iterator[NewTask]) -> list[NewTask]:
+    def copy(self, rows: Iterator[NewTask]) -> list[str]:
         """Write plain rows (fresh ids, no unique key, due at once) by COPY, all or none.
 
-        Returns them. They are taken from the iterator while the server stores the earlier ones.
+        Returns their ids. They are taken from the iterator while the server stores the earlier
+        ones, and not kept.
         """
         # A first call that is refused, or none at all, never reaches the database.
         first = list(islice(rows, _COPY_ROWS))
@@ -119,10 +120,10 @@ class Enqueuer:
 
     def _copy_rows(
         self, connection: Connection[Any], part: list[NewTask], rows: Iterator[NewTask]
-    ) -> list[NewTask]:
+    ) -> list[str]:
         statement = query("tasks", "copy_tasks").encode()
         limit_s = self._session.config.pool_timeout
-        copied: list[NewTask] = []
+        copied: list[str] = []
         with (
             self._session.watchdog.limit(connection, limit_s) as renew,
             connection.cursor() as cursor,
@@ -130,7 +131,7 @@ class Enqueuer:
         ):
             while part:
                 copy.write(_copy_lines(part))
-                copied += part
+                copied += [row.id for row in part]
                 renew(math.inf)  # the caller's own iterator may take its time
                 part = list(islice(rows, _COPY_ROWS))
                 renew(limit_s + _S_PER_COPIED_ROW * len(copied))

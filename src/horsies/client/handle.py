@@ -26,6 +26,8 @@ class BrokerOwner(Protocol):
 class TaskHandle(Generic[T]):
     """One stored task: wait for it, look at it, withdraw it."""
 
+    __slots__ = ("__weakref__", "_app", "_broker_mode", "_result", "created", "task_id")
+
     def __init__(
         self,
         task_id: str,

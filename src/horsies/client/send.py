@@ -126,7 +126,7 @@ class Sender:
         try:
             if made.is_plain and made.options.connection is None:
                 copied = self._app.get_broker().enqueuer.copy(self._rows(made, calls))
-                return Ok([self._handle(row.id) for row in copied])
+                return Ok([self._handle(task_id) for task_id in copied])
             rows = list(self._rows(made, calls))
             receipts = self._store_many(made, rows)
         except _RefusedError as refused:

@@ -17,6 +17,7 @@ from horsies.executors.base import (
     Delivered,
     Done,
     Interrupted,
+    NotBegun,
     SoftTimeout,
     TimedOut,
 )
@@ -33,34 +34,42 @@ class _Run(LocalRun):
 
 
 class ThreadExecutor(LocalExecutor[_Run]):
-    """A fixed number of threads; a slot is free again when its thread has returned."""
+    """A fixed number of threads that take runs from one queue, in order.
+
+    A slot is free again when its thread has returned.
+    """
 
     def __init__(
         self, definitions: Definitions, slots: int, **options: Unpack[LocalOptions]
     ) -> None:
         super().__init__(definitions, slots, **options)
-        self._idle_threads: list[_Thread] = []
+        self._queue: SimpleQueue[_Run | None] = SimpleQueue()
         self._ended: deque[_Run] = deque()
         self._is_woken = False
 
     @property
     def free_slots(self) -> int:
-        return max(0, len(self._idle_threads) - len(self._waiting))
+        return max(0, self._slots - self._busy_count)
 
     async def start(self) -> None:
         await super().start()
         for number in range(self._slots):
-            thread = _Thread(f"horsies-thread-{number + 1}", self._attempt, self._hand_back)
-            thread.start()
-            self._idle_threads.append(thread)
+            name = f"horsies-thread-{number + 1}"
+            _Thread(name, self._queue, self._attempt, self._hand_back).start()
 
     def submit(self, call: Call, done: Done) -> None:
         run = _Run(call, done)
+        run.is_handed = True
         self._runs[call.task_id] = run
-        if self._idle_threads:
-            self._begin(run, self._idle_threads.pop())
-        else:
-            self._waiting.append(run)
+        self._busy_count += 1
+        self._idle.clear()
+        self._queue.put(run)
+
+    async def close(self, *, kill: bool) -> None:
+        for run in tuple(self._runs.values()):
+            if run.thread is None:
+                self.stop(run.call.task_id)
+        await super().close(kill=kill)
 
     async def _until_idle(self, *, kill: bool) -> None:
         try:
@@ -68,26 +77,15 @@ class ThreadExecutor(LocalExecutor[_Run]):
                 await self._idle.wait()
         except TimeoutError:
             pass  # daemon threads: they end with the process
-        for thread in self._idle_threads:
-            thread.inbox.put(None)
-
-    def _begin(self, run: _Run, thread: "_Thread") -> None:
-        call = run.call
-        self._busy_count += 1
-        self._idle.clear()
-        run.thread = thread
-        run.is_handed = True
-        if call.timeout_ms is not None:
-            run.timers.append(self._loop.call_later(call.timeout_ms / 1000, self._time_out, run))
-        if call.soft_timeout_ms is not None:
-            delay = call.soft_timeout_ms / 1000
-            run.timers.append(self._loop.call_later(delay, thread.interrupt, run, SoftTimeout))
-        thread.inbox.put(run)
+        for _ in range(self._slots):
+            self._queue.put(None)
 
     def _attempt(self, run: _Run) -> Delivered | Crashed:
         """Run in the thread: everything an interruption may hit."""
         run.buffer = self._capture.begin()
         run.begun_at = monotonic()
+        if run.call.timeout_ms is not None or run.call.soft_timeout_ms is not None:
+            self._loop.call_soon_threadsafe(self._set_timers, run)
         definition = self._definitions.get(run.call.task_name)
         try:
             return attempt.run(definition, run.call, self._definitions.journal)
@@ -107,14 +105,22 @@ class ThreadExecutor(LocalExecutor[_Run]):
         self._is_woken = False  # before the look, so that nothing ended after it is missed
         while self._ended:
             run = self._ended.popleft()
-            if run.thread is not None:
-                self._idle_threads.append(run.thread)
             self._busy_count -= 1
-            while self._waiting and self._idle_threads:
-                self._begin(self._waiting.popleft(), self._idle_threads.pop())
             self._give_up(run)
         if self._busy_count == 0:
             self._idle.set()
+
+    def _set_timers(self, run: _Run) -> None:
+        thread, begun_at = run.thread, run.begun_at
+        if run.done is None or thread is None or begun_at is None:
+            return
+        for limit_ms, act in (
+            (run.call.timeout_ms, lambda: self._time_out(run)),
+            (run.call.soft_timeout_ms, lambda: thread.interrupt(run, SoftTimeout)),
+        ):
+            if limit_ms is not None:
+                left_s = begun_at + limit_ms / 1000 - monotonic()
+                run.timers.append(self._loop.call_later(max(0.0, left_s), act))
 
     def _time_out(self, run: _Run) -> None:
         """Report at the limit; the thread is interrupted and its slot stays taken until it ends."""
@@ -124,8 +130,10 @@ class ThreadExecutor(LocalExecutor[_Run]):
             self._report(run, TimedOut(run.call.timeout_ms or 0, log.text, log.is_truncated))
 
     def _interrupt(self, run: _Run) -> None:
-        if run.thread is not None:
-            run.thread.interrupt(run, Interrupted)
+        if run.thread is None:  # still in the queue: whoever takes it sees that it is stopped
+            self._report(run, NotBegun())
+            return
+        run.thread.interrupt(run, Interrupted)
         run.timers.append(self._loop.call_later(self._grace_seconds, self._give_up, run))
 
     def _give_up(self, run: _Run) -> None:
@@ -134,16 +142,17 @@ class ThreadExecutor(LocalExecutor[_Run]):
 
 
 class _Thread(threading.Thread):
-    """Serves runs from its inbox; can be interrupted in the middle of one."""
+    """Serves runs from the queue; can be interrupted in the middle of one."""
 
     def __init__(
         self,
         name: str,
+        queue: "SimpleQueue[_Run | None]",
         attempt: Callable[[_Run], Delivered | Crashed],
         hand_back: Callable[[_Run], None],
     ) -> None:
         super().__init__(name=name, daemon=True)
-        self.inbox: SimpleQueue[_Run | None] = SimpleQueue()
+        self._queue = queue
         self._attempt = attempt
         self._hand_back = hand_back
         self._current: _Run | None = None
@@ -156,10 +165,11 @@ class _Thread(threading.Thread):
                 _raise_in(self.ident, error)
 
     def run(self) -> None:
-        while (run := self.inbox.get()) is not None:
+        while (run := self._queue.get()) is not None:
             try:
                 try:
-                    self._current = run  # before the look: a stop() sees it, or is seen
+                    self._current = run
+                    run.thread = self  # before the look: a stop() sees it, or is seen
                     if not run.is_stopped:
                         run.ended = self._attempt(run)
                 finally:

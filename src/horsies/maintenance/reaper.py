@@ -5,6 +5,7 @@ Any worker's pass is as good as another's.
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, fields
 from datetime import timedelta
 
@@ -12,7 +13,7 @@ from horsies.broker.lost import judge_lost
 from horsies.clock import jittered, monotonic
 from horsies.config import RecoveryConfig
 from horsies.database import recovery
-from horsies.database.rows import StaleRun, SweptStep
+from horsies.database.rows import StaleRun
 from horsies.database.statement import is_passing
 from horsies.maintenance.giving_up import GONE, Connection, give_up_runs, has_left_journal
 from horsies.maintenance.processes import is_executing
@@ -67,15 +68,28 @@ class Reaper:
     async def run_once(self) -> Swept:
         """One pass over all steps."""
         swept = Swept()
-        try:
-            if self._config.auto_fail_stale_running:
-                await self._give_up_runs(swept)
-            await self._sweep(swept)
-        except Exception as error:  # a service loop: the next pass tries again
-            if not is_passing(error):
-                raise
-            _logger.warning("reaper: next pass tries again: %s", error)
+        if self._config.auto_fail_stale_running:
+            await self._try("give up lost runs", self._give_up_runs, swept)
+        await self._try("sweep", self._sweep, swept)
         return swept
+
+    async def _try(self, name: str, step: Callable[[Swept], Awaitable[None]], swept: Swept) -> None:
+        if self._strikes.get(name, 0) >= _STRIKES:
+            return
+        try:
+            await step(swept)
+            self._strikes.pop(name, None)
+        except Exception as error:  # noqa: BLE001 - a service loop: other steps and passes go on
+            if is_passing(error):
+                _logger.warning("reaper: could not %s, next pass tries again: %s", name, error)
+                return
+            self._strike(name, error)
+
+    def _strike(self, step: str, why: object) -> None:
+        strikes = self._strikes[step] = self._strikes.get(step, 0) + 1
+        _logger.error("reaper: could not %s: %s", step, why, exc_info=isinstance(why, Exception))
+        if strikes >= _STRIKES:
+            _logger.critical("reaper: '%s' failed %d times and is switched off", step, strikes)
 
     async def _sweep(self, swept: Swept) -> None:
         """Batch by batch until none is full; a step that failed three times is left out."""
@@ -86,7 +100,10 @@ class Reaper:
             answers = await self._connection.run(recovery.sweep(steps))
             for answer in answers:
                 swept.count(answer.step, answer.changed)
-                self._note(answer)
+                if answer.failure is None:
+                    self._strikes.pop(answer.step, None)
+                else:
+                    self._strike(answer.step, answer.failure)
             full = {answer.step for answer in answers if answer.changed >= recovery.BATCH}
             steps = {step: age for step, age in steps.items() if step in full}
 
@@ -119,17 +136,6 @@ class Reaper:
             "prune workflows": config.terminal_record_retention_hours,
         }
         return {step: timedelta(hours=kept) for step, kept in hours.items() if kept is not None}
-
-    def _note(self, answer: SweptStep) -> None:
-        if answer.failure is None:
-            self._strikes.pop(answer.step, None)
-            return
-        strikes = self._strikes[answer.step] = self._strikes.get(answer.step, 0) + 1
-        _logger.error("reaper: could not %s: %s", answer.step, answer.failure)
-        if strikes >= _STRIKES:
-            _logger.critical(
-                "reaper: '%s' failed %d times and is switched off", answer.step, strikes
-            )
 
     async def _give_up_runs(self, swept: Swept) -> None:
         """Runs silent for the whole threshold; sooner those whose process is gone from here."""
