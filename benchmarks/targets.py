@@ -99,7 +99,7 @@ class Targets:
         found = self._in_turn(
             5,
             pgqueuer_threads=self._peer("pgqueuer_drain.py", 20_000, "thread", "2"),
-            threads=self._drain("thread", 20_000, "--threads", "8"),
+            threads=self._drain("thread", 20_000, "--threads", "8", workers=2),
         )
         yield from peer_figures("pgqueuer threads, 2 processes", found["pgqueuer_threads"])
         yield from self._redis_peers("dramatiq")
