@@ -1,5 +1,6 @@
 """Blocking functions in threads of the worker."""
 
+import asyncio
 import logging
 import os
 from pathlib import Path
@@ -95,6 +96,39 @@ async def test_a_waiting_call_that_is_stopped_has_not_begun(
     assert await waiting == NotBegun()
     assert [type(await future) for future in running] == [Delivered, Delivered]
     assert not (tmp_path / "noted").exists()
+
+
+async def test_stop_while_a_thread_takes_the_call_has_one_end(
+    threads: Caller, tmp_path: Path
+) -> None:
+    ran: list[bool] = []
+    for number in range(300):
+        noted = tmp_path / f"noted-{number}"
+        future = threads.submit(call("note", str(noted), task_id=f"s{number}"))
+        for _ in range(number % 30):
+            await asyncio.sleep(0)
+        threads.executor.stop(f"s{number}")
+        outcome = await future
+        assert not (noted.exists() and isinstance(outcome, NotBegun))
+        ran.append(noted.exists())
+
+    await until(lambda: threads.executor.free_slots == 2)
+    assert all(len(outcomes) == 1 for outcomes in threads.outcomes.values())
+    assert any(ran)
+
+
+async def test_close_gives_back_what_waits_and_awaits_what_runs(
+    threads: Caller, tmp_path: Path
+) -> None:
+    begun, release = tmp_path / "begun", tmp_path / "release"
+    futures = [threads.submit(call("hold", str(begun), str(release))) for _ in range(4)]
+    await until(lambda: begun.exists() and len(begun.read_text().splitlines()) == 2)
+    release.touch()
+
+    await threads.executor.close(kill=False)
+
+    kinds = [type(future.result()) for future in futures]
+    assert kinds == [Delivered, Delivered, NotBegun, NotBegun]
 
 
 async def test_the_soft_limit_is_raised_in_the_thread(threads: Caller, tmp_path: Path) -> None:
