@@ -136,7 +136,7 @@ POINTS = {
         "horsies_cancel_running_tasks", _to_be_cancelled, (2, 1), ends=("COMPLETED", "CANCELLED")
     ),
     "expiry": Point(
-        "horsies_expire_tasks", _overdue, (0, 0), runs_when_cut=0, ends=("EXPIRED", "EXPIRED")
+        "horsies_sweep", _overdue, (0, 0), runs_when_cut=0, ends=("EXPIRED", "EXPIRED")
     ),
     "giving up a run": Point(
         "horsies_fail_lost_tasks", _run_of_a_dead_worker, (2, 2), runs_when_cut=2
