@@ -87,6 +87,37 @@ def test_claim_from_marks_reads_about_what_it_takes(db: Database) -> None:
     assert 100 <= rows_read(db) < 1_000
 
 
+@pytest.mark.parametrize("lane", [1, 2], ids=["of its own", "of others, searched bit by bit"])
+def test_claim_walks_a_small_part_of_a_deep_backlog(committing: Database, lane: int) -> None:
+    committing.execute(
+        "insert into horsies_tasks (id, task_name, queue_name, enqueue_sha, enqueued_at) "
+        "select lpad(n::text, 36, '0'), 'other', 'default', '', %s - n * interval '1 ms' "
+        "from generate_series(1, 100000) n",
+        at(-1),
+    )
+    committing.execute("analyze horsies_tasks")
+    blocks_before = claim_index_blocks_read(committing)
+
+    rows = committing.claim_pass(
+        task_lanes={"a": 2}, lane_starts=[100, 0] if lane == 1 else [0, 100], lane_claims=[0, 0],
+        sparse_lanes=[False, lane == 2], is_full_look=False,
+        marks={("default", 100, lane): Mark(at(-90), "x")},
+    )  # fmt: skip
+
+    assert sum(bool(row.id) for row in rows) == (100 if lane == 1 else 0)
+    assert claim_index_blocks_read(committing) - blocks_before < 100, "of more than a thousand"
+
+
+def claim_index_blocks_read(db: Database) -> int:
+    db.execute("select pg_stat_force_next_flush()")
+    return int(
+        db.value(
+            "select idx_blks_hit + idx_blks_read from pg_statio_user_indexes "
+            "where indexrelname = 'horsies_tasks_claim_idx'"
+        )
+    )
+
+
 def test_ends_are_found_by_primary_key_among_many_in_flight(db: Database) -> None:
     claims = db.claim(200)
     before = rows_read(db)

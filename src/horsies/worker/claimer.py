@@ -157,7 +157,9 @@ class Claimer:
         starts: list[int] = []
         # Each lane its share: short tasks of one kind, taken far ahead, must not starve another.
         wanted = [more or self._has_caps for more in self._may_have_more]
-        share = _MAX_ROWS // max(1, sum(wanted))
+        # A sparse lane finds little and needs none kept for it.
+        full = [more and not sparse for more, sparse in zip(wanted, self._is_sparse, strict=True)]
+        share = _MAX_ROWS // max(1, sum(full))
         child_pids: list[int] = []
         for lane, is_wanted in zip(self._lanes, wanted, strict=True):
             room = min(lane.room(may_prefetch=may_prefetch), share) if is_wanted else 0

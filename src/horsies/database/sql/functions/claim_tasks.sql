@@ -4,7 +4,7 @@
 -- Per lane the first lane_starts rows start at once, the next lane_claims rows wait in the worker's buffer.
 -- Marks are where earlier passes of this worker stopped, per queue, priority and lane: dead index entries before them are
 -- not walked again (decision 0003). They come in order, those of queue q from mark_starts[q] on: a search would cost marks * queues.
--- A sparse lane, one that found little the last time, is searched through 20,000 rows of a queue and priority at a time: a pass
+-- A sparse lane, one that found little the last time, is searched through 2,000 rows of a queue and priority at a time: a pass
 -- must not wait for its walk over a deep backlog of other lanes. Under a soft cap (counts_claims false) waiting claims do not count. A full look ignores the marks and takes over claims whose lease has passed (T3).
 create or replace function horsies_claim_tasks(
     owner_id text, hostname text, own_pid integer, lease interval, is_full_look boolean, batch_limit integer, counts_claims boolean,
@@ -19,6 +19,7 @@ language plpgsql
 set search_path from current
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
+set enable_bitmapscan = off set enable_sort = off  -- either would read the whole backlog before the first row
 set enable_hashjoin = off
 set enable_mergejoin = off
 as $$
@@ -107,8 +108,9 @@ begin
                 with found as (
                     select t.id from horsies_tasks t
                     where t.status = 'PENDING' and t.queue_name = queues[q] and t.priority = next_priority
-                      and t.enqueued_at <= now_at and (t.enqueued_at, t.id) > (start_at, start_id)
-                      and (end_at is null or (t.enqueued_at, t.id) <= (end_at, end_id))
+                      and (t.enqueued_at, t.id) > (start_at, start_id)
+                      and t.enqueued_at <= coalesce(end_at, now_at)  -- this one ends the walk, the next cuts within an instant
+                      and (t.enqueued_at, t.id) <= (coalesce(end_at, 'infinity'), coalesce(end_id, ''))
                       and (t.next_retry_at is null or t.next_retry_at <= now_at)
                       and (t.good_until is null or t.good_until > now_at)
                       and (not has_lanes or l = coalesce(task_lanes[array_position(task_names, t.task_name::text)], 1))
@@ -116,12 +118,10 @@ begin
                     order by t.enqueued_at, t.id
                     limit least(left_in_queue, lane_left[l])
                     for update skip locked)
-                select found_ids || coalesce(array_agg(f.id::text), '{}'),
-                       found_lanes || coalesce(array_agg(l), '{}')
+                select found_ids || coalesce(array_agg(f.id::text), '{}'), found_lanes || coalesce(array_agg(l), '{}')
                 into found_ids, found_lanes from found f;
                 if cardinality(array_positions(found_lanes, l)) < least(left_in_queue, lane_left[l]) then
-                    -- A row without id: up to where this lane was searched through and its next search starts; in `args`
-                    -- the id there if more may follow, else a second ago for what commits a little late.
+                    -- A row without id: where this lane's next search starts; in `args` the id there if more may follow.
                     return query select '', '', queues[q], next_priority, case when end_at is not null then end_id end, null::text,
                         0, '', coalesce(end_at, now_at - interval '1 second'), null::text, false, l, null::integer;
                 end if;

@@ -3,6 +3,7 @@
 create or replace function horsies_release_expired_claims(now_at timestamptz) returns integer
 language plpgsql
 set search_path from current
+set enable_bitmapscan = on set enable_sort = on  -- the caller's settings are for its own walk
 as $$
 declare
     released integer;

@@ -1,4 +1,4 @@
--- horsies_search_end: where the search for a sparse lane ends that begins behind a mark; null when less than 20,000 rows follow.
+-- horsies_search_end: where the search for a sparse lane ends that begins behind a mark; null when less than 2,000 rows follow.
 -- Caller: horsies_claim_tasks.
 create or replace function horsies_search_end(
     queue text, at_priority integer, now_at timestamptz, start_at timestamptz, start_id text,
@@ -13,5 +13,5 @@ begin
     select t.enqueued_at, t.id into end_at, end_id from horsies_tasks t
     where t.status = 'PENDING' and t.queue_name = queue and t.priority = at_priority
       and t.enqueued_at <= now_at and (t.enqueued_at, t.id) > (start_at, start_id)
-    order by t.enqueued_at, t.id offset 20000 limit 1;
+    order by t.enqueued_at, t.id offset 2000 limit 1;
 end $$;
