@@ -59,8 +59,9 @@ def test_cancel_and_completion_at_once_leave_one_end(database_url: str) -> None:
             """Whether every end was seen: completed, withdrawn, cancelled while it ran."""
             first = len(play.numbers)
             seconds = 0.02 + first / 1000  # a slow machine needs longer tasks to meet them running
-            for number, kind in enumerate(["coroutine", "child", "thread"] * 20, first):
-                play.send(kind, range(number, number + 1), seconds)
+            for kind in ("coroutine", "child", "thread"):
+                number = len(play.numbers)
+                play.send_many(kind, range(number, number + 20), seconds)
             handles = [play.app.handle(task_id) for task_id in list(play.numbers)[first:]]
             asking = threading.Thread(
                 target=lambda: [handle.cancel(running=True) for handle in handles[::3]]

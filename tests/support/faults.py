@@ -94,8 +94,8 @@ class Scene:
             handle = task.send(number, seconds).unwrap()
             self.numbers[handle.task_id] = number
 
-    def send_many(self, kind: str, numbers: range) -> None:
-        handles = getattr(self.module, kind).send_many([(number, 0.0) for number in numbers])
+    def send_many(self, kind: str, numbers: range, seconds: float = 0.0) -> None:
+        handles = getattr(self.module, kind).send_many([(number, seconds) for number in numbers])
         sent = zip(handles.unwrap(), numbers, strict=True)
         self.numbers |= {handle.task_id: number for handle, number in sent}
 
