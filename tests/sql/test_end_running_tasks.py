@@ -1,5 +1,6 @@
 """Cancelling and interrupting runs: request, T16, T17; and logs stored with an end."""
 
+from random import Random
 from typing import Any
 
 import pytest
@@ -12,7 +13,9 @@ from horsies.database.tasks import (
     tell_capacity,
 )
 from horsies.database.workers import cancel_requests
+from horsies.executors.base import NotBegun
 from horsies.tasks.claims import ClaimedTask, Completion
+from horsies.worker.outcome import judge
 from support.database import FAILURE, Database, at
 
 LOST = [
@@ -67,6 +70,18 @@ def test_stopped_run_is_cancelled_with_its_attempt(db: Database) -> None:
     assert row["cancel_requested_at"] is None
     assert (attempt["outcome"], attempt["error_code"]) == ("FAILED", "TASK_CANCELLED")
     assert (attempt["will_retry"], attempt["error_message"]) == (False, "stopped on request")
+
+
+def test_run_that_had_not_begun_is_cancelled_without_an_attempt(db: Database) -> None:
+    claim = db.running()
+    unbegun = judge(claim, NotBegun(), stop="cancel", random=Random(1))
+
+    (receipt,) = db.run(cancel_running_tasks("worker-a", [unbegun]))
+
+    row = db.task(claim.id)
+    assert (receipt.outcome, row["status"]) == ("cancelled", "CANCELLED")
+    assert "TASK_CANCELLED" in row["result"]
+    assert db.attempts(claim.id) == []
 
 
 def test_interrupted_run_is_pending_again_and_counts_no_attempt(db: Database) -> None:

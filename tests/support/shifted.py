@@ -17,7 +17,9 @@ true_time, true_time_ns = time.time, time.time_ns
 
 
 def off_by_s() -> int:
-    return int(SHIFT_FILE.read_text())
+    while not (text := SHIFT_FILE.read_text()):
+        pass  # just being written anew
+    return int(text)
 
 
 class ShiftedDatetime(datetime):

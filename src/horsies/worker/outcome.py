@@ -62,10 +62,12 @@ def _cancelled(task: ClaimedTask, outcome: Stopped | NotBegun) -> Completion:
         error_code=OutcomeCode.TASK_CANCELLED, message=message, data={"task_id": task.id}
     )
     text = serialize_error_payload(TaskResult(err=error))
-    log, truncated = (
-        (outcome.log, outcome.log_truncated) if isinstance(outcome, Stopped) else (None, False)
-    )
-    return Completion(task, text, "cancel", error_message=message, log=log, log_truncated=truncated)
+    if isinstance(outcome, NotBegun):  # no message: no attempt is recorded
+        return Completion(task, text, "cancel")
+    return Completion(
+        task, text, "cancel", error_message=message,
+        log=outcome.log, log_truncated=outcome.log_truncated,
+    )  # fmt: skip
 
 
 def unstorable(task: ClaimedTask, reason: str) -> Completion:

@@ -1,4 +1,5 @@
--- horsies_cancel_running_tasks: RUNNING -> CANCELLED (T16) for runs stopped on request, each with its attempt row.
+-- horsies_cancel_running_tasks: RUNNING -> CANCELLED (T16) for runs stopped on request, each with its attempt row; one without
+-- a message had not begun, and has none.
 -- Caller: worker/completer.py, which sorts by id.  Locks: horsies_tasks, by id.
 create or replace function horsies_cancel_running_tasks(
     owner_id text, task_ids text[], claims timestamptz[], attempts integer[], results text[], error_messages text[]
@@ -25,7 +26,7 @@ begin
                 error_message, worker_id, worker_hostname, worker_pid, worker_process_name)
             select e.id, e.attempt, 'FAILED', e.started_at, now_at, 'TASK_CANCELLED', e.message,
                 owner_id, e.worker_hostname, e.worker_pid, e.worker_process_name
-            from ended e
+            from ended e where e.message is not null
         )
         select i.id, case when e.id is null then 'claim_lost' else 'cancelled' end
         from unnest(task_ids) i(id) left join ended e on e.id = i.id;
