@@ -19,7 +19,7 @@ language plpgsql
 set search_path from current
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
-set enable_bitmapscan = off set enable_sort = off  -- either would read the whole backlog before the first row
+set enable_bitmapscan = off set enable_sort = off set jit = off  -- either would read the whole backlog before the first row
 set enable_hashjoin = off
 set enable_mergejoin = off
 as $$

@@ -7,6 +7,7 @@ language plpgsql
 set search_path from current
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
+set enable_sort = on  -- off in the caller, for its own walk
 set enable_hashjoin = off
 set enable_mergejoin = off
 as $$
