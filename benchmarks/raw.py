@@ -55,7 +55,8 @@ def claim_and_complete(url: str, count: int, batch: int = 500) -> float:
             "from generate_series(1, %s) i",
             [count],
         )
-        connection.execute("analyze raw_tasks")
+        connection.execute("vacuum analyze raw_tasks")
+        connection.execute("checkpoint")
         started, done = time.perf_counter(), 0
         while ids := [row[0] for row in connection.execute(CLAIM, [batch]).fetchall()]:
             connection.execute(COMPLETE, [ids])

@@ -29,6 +29,7 @@ async def fill(url: str, count: int) -> float:
         await queries.enqueue(["noop"] * size, [b"1"] * size, [0] * size)
     elapsed = time.perf_counter() - started
     await connection.execute("vacuum analyze")
+    await connection.execute("checkpoint")
     await connection.close()
     return count / elapsed
 

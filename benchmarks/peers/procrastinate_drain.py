@@ -32,6 +32,7 @@ async def main(url: str, count: int) -> None:
         sent = count / (time.perf_counter() - started)
         with psycopg.connect(url, autocommit=True) as connection:
             connection.execute("vacuum analyze")
+            connection.execute("checkpoint")
         await app.run_worker_async(concurrency=100, wait=False, listen_notify=False)
     print(sent, done / (last - first))
 
