@@ -89,9 +89,15 @@ def _run_of_a_dead_worker(play: Scene, proxy: Proxy) -> Worker:
     return _start(play, proxy)
 
 
+def _start_without_claims(play: Scene, proxy: Proxy) -> Worker:
+    """A worker that repairs and does not take what it has repaired."""
+    proxy.hold("horsies_claim_tasks", side="asked")
+    return _start(play, proxy)
+
+
 def _claim_of_a_dead_worker(play: Scene, proxy: Proxy) -> Worker:
     play.kill(_behind_another(play, proxy))
-    return _start(play, proxy)
+    return _start_without_claims(play, proxy)
 
 
 def _unbegun_run_of_a_dead_worker(play: Scene, proxy: Proxy) -> Worker:
@@ -99,7 +105,7 @@ def _unbegun_run_of_a_dead_worker(play: Scene, proxy: Proxy) -> Worker:
     first = _send("coroutine")(play, proxy)
     claim.wait()
     play.kill(first)
-    return _start(play, proxy)
+    return _start_without_claims(play, proxy)
 
 
 @dataclass(frozen=True)
