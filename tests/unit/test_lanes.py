@@ -8,11 +8,11 @@ from support.apps import make_app
 SLOTS = 8
 
 
-def new_lane(*, duration_s: float | None = None, in_flight: int = 0) -> Lane:
+def new_lane(*, duration_s: float | None = None, size: int = 200, in_flight: int = 0) -> Lane:
     definitions = AppDefinitions(make_app("postgresql://nowhere/none"), None)
     lane = Lane("async", InLoopExecutor(definitions, SLOTS), SLOTS)
     if duration_s is not None:
-        lane.measure(duration_s)
+        lane.measure(duration_s, size)
     lane.in_flight = in_flight
     return lane
 
@@ -25,6 +25,21 @@ def test_short_tasks_are_taken_ahead_and_long_ones_are_not() -> None:
     assert new_lane(duration_s=0.01).room(may_prefetch=True) == 5 * SLOTS
     assert new_lane(duration_s=1.0).room(may_prefetch=True) == SLOTS
     assert new_lane(duration_s=0.01).room(may_prefetch=False) == SLOTS
+
+
+def test_large_results_are_not_taken_ahead() -> None:
+    assert new_lane(duration_s=0.001, size=1_000_000).room(may_prefetch=True) == 8 * SLOTS
+    assert new_lane(duration_s=0.001, size=50_000_000).room(may_prefetch=True) == SLOTS
+
+
+def test_one_large_result_among_small_ones_is_forgotten_slowly() -> None:
+    lane = new_lane(duration_s=0.001, size=50_000_000)
+    for _ in range(20):
+        lane.measure(0.001, 200)
+    assert lane.room(may_prefetch=True) == SLOTS
+    for _ in range(200):
+        lane.measure(0.001, 200)
+    assert lane.room(may_prefetch=True) == 50 * SLOTS
 
 
 def test_few_rows_are_not_claimed_while_work_is_waiting() -> None:

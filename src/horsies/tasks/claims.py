@@ -50,5 +50,6 @@ class Completion(NamedTuple):
 
     @property
     def size(self) -> int:
-        """About how many bytes the write carries."""
-        return len(self.result) + len(self.log or "") + 200
+        """About how many bytes are held until it is written."""
+        given = len(self.task.args or "") + len(self.task.kwargs or "")
+        return len(self.result) + len(self.log or "") + given + 200

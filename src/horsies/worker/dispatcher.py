@@ -59,6 +59,7 @@ class Dispatcher:
         self._on_room = on_room
         self.running: dict[str, Running] = {}
         self._accepted: deque[Running] = deque()
+        self._is_paused = False
         self._warned: set[str] = set()
 
     def start(self, tasks: Sequence[ClaimedTask]) -> None:
@@ -79,6 +80,10 @@ class Dispatcher:
             self._submit_some()
 
     def _submit_some(self) -> None:
+        # Results that wait for their write fill the memory: no more of them until some are written.
+        self._is_paused = self._completer.is_full
+        if self._is_paused:
+            return
         for _ in range(min(_AT_ONCE, len(self._accepted))):
             self._submit(self._accepted.popleft())
         if self._accepted:
@@ -120,14 +125,17 @@ class Dispatcher:
         slot = self._slots.pop(task_id, None)
         if slot is not None and self._journal is not None:
             self._journal.release(slot)
+        if self._is_paused:
+            self._submit_some()
 
     def _done(self, call: Call, outcome: Outcome) -> None:
         held = self.running.pop(call.task_id)
         held.lane.in_flight -= 1
+        completion = judge(held.task, outcome, stop=held.stop, random=_random)
         if isinstance(outcome, Delivered):
-            held.lane.measure(outcome.duration_s)
+            held.lane.measure(outcome.duration_s, completion.size)
             self._warn_if_large(call, outcome)
-        self._completer.add(judge(held.task, outcome, stop=held.stop, random=_random))
+        self._completer.add(completion)
         self._on_room()
 
     def stop(self, task_id: str, reason: StopReason) -> None:

@@ -17,8 +17,10 @@ _ORDER: tuple[Kind, ...] = ("process", "async", "blocking")
 # Adaptive prefetch: a slot is handed about this much work, and never more calls than this.
 _HORIZON_S = 0.05
 _MAX_DEPTH = 64
+# Large arguments and results are not taken ahead: about so many bytes beside those of the slots.
+_MAX_BYTES = 64_000_000
 _WORTH_A_CLAIM = 0.25
-# How quickly the measured duration follows: about the last twenty tasks count.
+# How quickly the measured duration and size follow: about the last twenty tasks count.
 _WEIGHT = 0.05
 
 
@@ -31,6 +33,7 @@ class Lane:
         self.executor = executor
         self.in_flight = 0
         self._mean_s: float | None = None
+        self._mean_bytes = 1.0
 
     def room(self, *, may_prefetch: bool) -> int:
         """How many more tasks may start now: the free slots.
@@ -50,11 +53,15 @@ class Lane:
     def _depth(self) -> int:
         if self._mean_s is None:
             return 1
-        return max(1, min(_MAX_DEPTH, int(_HORIZON_S / max(self._mean_s, 1e-6))))
+        by_time = _HORIZON_S / max(self._mean_s, 1e-6)
+        by_size = _MAX_BYTES / (self.slots * self._mean_bytes)
+        return max(1, int(min(_MAX_DEPTH, by_time, by_size)))
 
-    def measure(self, duration_s: float) -> None:
+    def measure(self, duration_s: float, size: int) -> None:
+        """Learn from a task that ended: how long it ran, how many bytes it carried."""
         mean = self._mean_s
         self._mean_s = duration_s if mean is None else mean + _WEIGHT * (duration_s - mean)
+        self._mean_bytes = max(size, self._mean_bytes + _WEIGHT * (size - self._mean_bytes))
 
     def pids(self, count: int, own_pid: int) -> list[int]:
         """Where the next tasks will run: pids of children, or the worker itself."""
