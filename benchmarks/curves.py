@@ -186,7 +186,7 @@ class Curves:
             with fresh_database(self._server_url) as url:
                 rss_mb, connections = many_waiters(url, waiters)
                 self._say(f"waiting: {waiters:,} waiters, {connections} connections")
-                yield "get_async callers at once", waiters, rss_mb
+                yield "get_async callers", waiters, rss_mb
         for results in self._sizes(100, 300, 1_000):
             with fresh_database(self._server_url) as url:
                 yield "1 MB results, worker", results, large_results(url, results)
