@@ -119,9 +119,11 @@ async def test_close_gives_back_what_waits_and_awaits_what_runs(
     begun, release = tmp_path / "begun", tmp_path / "release"
     futures = [threads.submit(call("hold", str(begun), str(release))) for _ in range(4)]
     await until(lambda: begun.exists() and len(begun.read_text().splitlines()) == 2)
-    release.touch()
 
-    await threads.executor.close(kill=False)
+    closing = asyncio.create_task(threads.executor.close(kill=False))
+    await asyncio.gather(*futures[2:])  # given back before a thread is free to take them
+    release.touch()
+    await closing
 
     kinds = [type(future.result()) for future in futures]
     assert kinds == [Delivered, Delivered, NotBegun, NotBegun]
