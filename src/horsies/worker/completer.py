@@ -33,7 +33,7 @@ _logger = logging.getLogger("horsies.worker")
 # its way: bytes keep that small.
 _MAX_ROWS = 500
 _MAX_BYTES = 4_000_000
-# What may wait while the database is away; a full store stops claiming.
+# What may wait, also while the database is away; while it is full, nothing is claimed or begun.
 _MAX_WAITING_ROWS = 10_000
 _MAX_WAITING_BYTES = 64_000_000
 
