@@ -64,7 +64,7 @@ def environ(values: Mapping[str, str]) -> Iterator[None]:
 def sending(url: str) -> Iterator[Any]:
     """The app's module with the schema in place; its connections are closed afterwards."""
     module = load_app(url)
-    module.app.get_broker().session.ensure_schema()
+    module.app.get_broker().database.ensure_schema()
     try:
         yield module
     finally:

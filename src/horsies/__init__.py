@@ -4,23 +4,7 @@ import logging
 
 from horsies.app import ChildProcessStartHook, Horsies
 from horsies.broker.postgres import PostgresBroker
-from horsies.broker.types import (
-    BrokerErrorCode,
-    BrokerOperationError,
-    BrokerResult,
-    DatabasePing,
-    TaskAttemptInfo,
-    TaskInfo,
-    WorkerPong,
-)
-from horsies.client.handle import TaskHandle
-from horsies.client.task_function import TaskFunction, TaskSendOptions
-from horsies.client.types import (
-    TaskSendError,
-    TaskSendErrorCode,
-    TaskSendPayload,
-    TaskSendResult,
-)
+from horsies.codes import BrokerErrorCode, ErrorCode, TaskSendErrorCode
 from horsies.config import (
     AppConfig,
     CustomQueueConfig,
@@ -32,7 +16,6 @@ from horsies.config import (
 )
 from horsies.errors import (
     ConfigurationError,
-    ErrorCode,
     HorsiesError,
     MultipleValidationErrors,
     RegistryError,
@@ -41,6 +24,7 @@ from horsies.errors import (
     WorkflowValidationError,
 )
 from horsies.executors.base import SoftTimeout
+from horsies.operations.health import DatabasePing, WorkerPong
 from horsies.result import (
     BUILTIN_CODE_REGISTRY,
     BuiltInTaskCode,
@@ -56,6 +40,11 @@ from horsies.result import (
     is_err,
     is_ok,
 )
+from horsies.result.broker import BrokerOperationError, BrokerResult
+from horsies.results.handle import TaskHandle
+from horsies.results.task_info import TaskAttemptInfo, TaskInfo
+from horsies.sending.errors import TaskSendError, TaskSendPayload, TaskSendResult
+from horsies.sending.task_function import TaskFunction, TaskSendOptions
 from horsies.states import TASK_TERMINAL_STATES, TaskAttemptOutcome, TaskStatus
 from horsies.tasks.retry import RetryPolicy
 from horsies.version import __version__

@@ -9,13 +9,15 @@ from typing import Any, Literal, ParamSpec, Protocol, TypedDict, TypeVar, Unpack
 
 from horsies import checking
 from horsies.broker.postgres import PostgresBroker
-from horsies.broker.types import BrokerResult, DatabasePing, WorkerPong
-from horsies.client.handle import TaskHandle
-from horsies.client.send import Sender
-from horsies.client.task_function import AsyncRegisteredTask, RegisteredTask
+from horsies.codes import ErrorCode
 from horsies.config import AppConfig, ExceptionMapper
-from horsies.errors import ErrorCode, HorsiesError
+from horsies.errors import HorsiesError
+from horsies.operations.health import DatabasePing, WorkerPong
 from horsies.result import TaskError, TaskResult
+from horsies.result.broker import BrokerResult
+from horsies.results.handle import TaskHandle
+from horsies.results.reading import AnyResult, decode_untyped
+from horsies.sending.task_function import AsyncRegisteredTask, RegisteredTask
 from horsies.tasks import discovery
 from horsies.tasks.definition import TaskDefinition, define_task
 from horsies.tasks.queues import resolve_queue, valid_queue_names
@@ -81,7 +83,6 @@ class Horsies:
         self.start_hooks: list[ChildProcessStartHook] = []
         self._broker: PostgresBroker | None = None
         self._broker_lock = threading.Lock()
-        self._sender = Sender(self)
         self._modules: list[str] = []
         self._is_suppressed = False
 
@@ -122,7 +123,7 @@ class Horsies:
         def register(function: Callable[..., Any]) -> AnyTask:
             definition = define_task(function, task_name, config=self.config, **options)
             kind = AsyncRegisteredTask if definition.is_coroutine else RegisteredTask
-            made: AnyTask = kind(definition, self._sender)
+            made: AnyTask = kind(self, definition)
             return self.tasks.register(task_name, made, definition.location)
 
         return register if func is None else register(func)
@@ -150,7 +151,15 @@ class Horsies:
                     ) from error
             if self._broker.app is None:
                 self._broker.app = self
+                self._broker.decode = self._decode_result
             return self._broker
+
+    def _decode_result(self, task_name: str, text: str) -> AnyResult:
+        """By the registered task's type when this process knows the task, else as plain values."""
+        definition = self.definition(task_name)
+        if definition is None:
+            return decode_untyped(task_name, text)
+        return definition.decode_result(text)
 
     def check(self, *, live: bool = False) -> list[HorsiesError]:
         """Validate without starting; an empty list means all is well."""

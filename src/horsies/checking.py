@@ -7,15 +7,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
 from horsies.broker.postgres import PostgresBroker
+from horsies.codes import ErrorCode
 from horsies.config import AppConfig
 from horsies.config.exceptions import default_code_problems, mapper_problems
-from horsies.errors import (
-    ConfigurationError,
-    ErrorCode,
-    HorsiesError,
-    SourceLocation,
-    TaskDefinitionError,
-)
+from horsies.errors import ConfigurationError, HorsiesError, SourceLocation, TaskDefinitionError
 from horsies.result import BUILTIN_CODE_REGISTRY, Err, OperationalErrorCode
 from horsies.tasks.discovery import import_problems
 from horsies.tasks.options import read_task_options

@@ -9,7 +9,8 @@ from pathlib import Path
 from types import ModuleType
 
 from horsies.app import Horsies
-from horsies.errors import ConfigurationError, ErrorCode, HorsiesError, SourceLocation, location_of
+from horsies.codes import ErrorCode
+from horsies.errors import ConfigurationError, HorsiesError, SourceLocation, location_of
 from horsies.tasks.discovery import import_entry, is_path_entry, module_error
 
 _PROJECT_FILES = ("pyproject.toml", "setup.cfg", "setup.py")

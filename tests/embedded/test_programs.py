@@ -9,9 +9,10 @@ import psycopg
 import pytest
 
 from horsies import embedded_postgres
+from horsies.codes import ErrorCode
 from horsies.embedded_postgres import EmbeddedServer, binaries, is_available
 from horsies.embedded_postgres.privileges import server_account
-from horsies.errors import ConfigurationError, ErrorCode
+from horsies.errors import ConfigurationError
 from support.cluster import make_directory
 from support.embedded import require_root
 

@@ -145,7 +145,7 @@ POINTS = {
         "horsies_sweep", _overdue, (0, 0), runs_when_cut=0, ends=("EXPIRED", "EXPIRED")
     ),
     "giving up a run": Point(
-        "horsies_fail_lost_tasks", _run_of_a_dead_worker, (2, 2), runs_when_cut=2
+        "horsies_fail_lost_runs", _run_of_a_dead_worker, (2, 2), runs_when_cut=2
     ),
     "requeue of a claim": Point(
         "horsies_requeue_stale_claims", _claim_of_a_dead_worker, (1, 1), HOLDING_BACK

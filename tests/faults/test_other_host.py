@@ -65,7 +65,7 @@ def test_claims_come_back_with_the_session_runs_with_the_threshold(database_url:
 
 
 def test_living_worker_elsewhere_is_left_alone(database_url: str) -> None:
-    """Its pids exist here as other processes, or not at all; its journal may lie in our memory."""
+    """Its pids exist here as other processes, or not at all; its slots may be in our memory."""
     with scene(database_url, app=HOLDING_BACK, recovery=QUIET) as play:
         _start_elsewhere(play)
         for _ in range(2):

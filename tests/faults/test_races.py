@@ -9,8 +9,8 @@ import pytest
 
 from horsies.config import RecoveryConfig, WorkerResilienceConfig
 from horsies.database.connection import Address
-from horsies.maintenance.reaper import Reaper
-from horsies.worker.link import Link
+from horsies.recovery.reaper import Reaper
+from horsies.worker.service_connection import ServiceConnection
 from support.database import connect, retry_options
 from support.eventually import eventually
 from support.faults import scene
@@ -31,7 +31,10 @@ async def test_reapers_at_once_recover_each_row_once(database_url: str, is_claim
         columns |= {"status": "RUNNING", "started_at": long_ago, "worker_pid": 1, **options}
     for _ in range(300):
         database.insert(**columns)
-    links = [Link(Address(database_url), "reaper", WorkerResilienceConfig()) for _ in range(4)]
+    links = [
+        ServiceConnection(Address(database_url), "reaper", WorkerResilienceConfig())
+        for _ in range(4)
+    ]
 
     async with asyncio.TaskGroup() as group:
         passes = [

@@ -16,13 +16,17 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from horsies.broker.lost import judge_lost
-from horsies.database import recovery, tasks
-from horsies.database.rows import NewTask
 from horsies.database.statement import run_blocking
 from horsies.ids import new_id
+from horsies.operations import statements as operations
+from horsies.recovery import statements as recovery
+from horsies.recovery.lost_runs import judge_lost
+from horsies.sending.rows import NewTask
+from horsies.sending.statements import enqueue_tasks
 from horsies.states import TASK_TRANSITIONS, TaskStatus
-from horsies.tasks.claims import ClaimedTask, Completion
+from horsies.worker import statements as tasks
+from horsies.worker.held_task import Completion, HeldTask
+from horsies.worker.identity import WorkerIdentity
 
 pytestmark = [pytest.mark.faults, pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -42,8 +46,8 @@ class Engine(RuleBasedStateMachine):
         super().__init__()
         self.connection.rollback()
         self.now = datetime(2030, 1, 1, tzinfo=UTC)
-        self.held: dict[str, list[ClaimedTask]] = {"w1": [], "w2": [], "w3": []}
-        self.running: dict[str, list[ClaimedTask]] = {"w1": [], "w2": [], "w3": []}
+        self.held: dict[str, list[HeldTask]] = {"w1": [], "w2": [], "w3": []}
+        self.running: dict[str, list[HeldTask]] = {"w1": [], "w2": [], "w3": []}
         self.sent: set[str] = set()
         self.seen: dict[str, TaskStatus] = {}
         self.ended_attempts: dict[tuple[str, int], str] = {}
@@ -67,29 +71,31 @@ class Engine(RuleBasedStateMachine):
             task_id, "t", "default", 100, None, None, self.now, None, float(delay), good_until,
             retries, None, "sha",
         )  # fmt: skip
-        assert self._run(tasks.enqueue_tasks([row]))[0].outcome == "created"
+        assert self._run(enqueue_tasks([row]))[0].outcome == "created"
         self.sent.add(task_id)
 
     @rule(worker=WORKERS, starts=st.integers(0, 3), claims=st.integers(0, 3))
     def claim(self, worker: str, starts: int, claims: int) -> None:
         request = tasks.ClaimRequest(
-            owner_id=worker, hostname="h", own_pid=1, lease=LEASE, queues=["default"],
+            identity=WorkerIdentity(worker, "h", 1), lease=LEASE, queues=["default"],
             queue_caps=[None], cluster_cap=None, task_lanes={}, lane_starts=[starts],
             lane_claims=[claims], sparse_lanes=[True], child_pids=[], batch_limit=0,
-            is_full_look=True, counts_claims=True, marks={},
+            is_full_scan=True, counts_claims=True, marks={},
         )  # fmt: skip
-        rows = [row for row in self._run(tasks.claim_tasks(request)) if row.id]
+        rows = [row for row in self._run(tasks.claim_tasks(request)) if row.task_id]
         assert len(rows) <= starts + claims
         for row in rows:
-            (self.running if row.worker_pid is not None else self.held)[worker].append(row)
+            (self.running if row.pid is not None else self.held)[worker].append(row)
 
     @rule(worker=WORKERS)
     def start(self, worker: str) -> None:
         waiting, self.held[worker] = self.held[worker], []
         if waiting:
-            receipts = self._run(tasks.start_tasks(worker, "h", waiting, [1] * len(waiting)))
+            receipts = self._run(
+                tasks.start_tasks(WorkerIdentity(worker, "h", 1), waiting, [1] * len(waiting))
+            )
             started = {r.task_id for r in receipts if r.outcome == "started"}
-            self.running[worker] += [task for task in waiting if task.id in started]
+            self.running[worker] += [task for task in waiting if task.task_id in started]
 
     @rule(worker=WORKERS)
     def give_back(self, worker: str) -> None:
@@ -132,23 +138,23 @@ class Engine(RuleBasedStateMachine):
     @rule()
     def sweep(self) -> None:
         self._run(recovery.requeue_stale_claims(STALE, []))
-        runs = self._run(recovery.stale_runs(STALE))
+        runs = self._run(recovery.lost_runs(STALE))
         if runs:
             lost = [judge_lost(run, STALE) for run in runs]
-            assert len(self._run(recovery.fail_lost_tasks(STALE, lost))) == len(runs)
+            assert len(self._run(recovery.fail_lost_runs(STALE, lost))) == len(runs)
         self._run(recovery.expire_tasks())
 
     @rule(data=st.data())
     def cancel(self, data: st.DataObject) -> None:
         if self.sent:
             task_id = data.draw(st.sampled_from(sorted(self.sent)))
-            self._run(tasks.cancel_tasks([task_id]))
+            self._run(operations.cancel_tasks([task_id]))
 
     @rule(data=st.data())
     def requeue(self, data: st.DataObject) -> None:
         if self.sent:
             task_id = data.draw(st.sampled_from(sorted(self.sent)))
-            self._run(tasks.requeue_tasks([task_id], include_completed=True))
+            self._run(operations.requeue_tasks([task_id], include_completed=True))
 
     @invariant()
     def only_allowed_transitions(self) -> None:

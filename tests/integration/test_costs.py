@@ -61,7 +61,7 @@ async def app(traffic: Any) -> AsyncIterator[Horsies]:
     async def noop(number: int) -> TaskResult[int, TaskError]:
         return TaskResult(ok=number)
 
-    app.get_broker().session.ensure_schema()
+    app.get_broker().database.ensure_schema()
     yield app
     await app.get_broker().close_async()
 

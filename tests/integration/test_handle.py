@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from horsies import Horsies, TaskStatus
-from horsies.broker import results
-from horsies.broker.types import BrokerErrorCode
-from horsies.client.handle import TaskHandle
+from horsies.codes import BrokerErrorCode
 from horsies.config import PostgresConfig
 from horsies.result import OperationalErrorCode, OutcomeCode, RetrievalCode, TaskError
+from horsies.results import waiting as results_waiting
+from horsies.results.handle import TaskHandle
 from support.apps import bad, good
 from support.database import FAILURE, OK, Database
 from support.eventually import eventually, eventually_async
@@ -138,7 +138,7 @@ async def test_notification_ends_the_wait_before_the_poll(
     db: Database, handle: TaskHandle[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await handle.get_async(timeout_ms=1)
-    monkeypatch.setattr(results, "_POLL_S", 3600)
+    monkeypatch.setattr(results_waiting, "_POLL_S", 3600)
     waiting = asyncio.create_task(handle.get_async(), name="waiter")
     await eventually_async(lambda: asyncio.to_thread(listening, db))
     await asyncio.sleep(0)
@@ -306,7 +306,7 @@ def test_info_shows_the_row_and_what_was_asked_for(
 ) -> None:
     (claim,) = db.claim(1)
     db.fail(claim, failed_reason="why")
-    db.insert("horsies_task_logs", task_id=claim.id, attempt=1, log="text")
+    db.insert("horsies_task_logs", task_id=claim.task_id, attempt=1, log="text")
 
     plain = good(handle.info())
     full = good(

@@ -19,8 +19,8 @@ from horsies import (
     TaskResult,
     WorkerPong,
 )
-from horsies.broker import health
-from horsies.broker.types import TransparentOk
+from horsies.operations import health
+from horsies.result.broker import TransparentOk
 from support.apps import bad, good, working
 from support.database import FAILURE, OK, Database, retry_options
 from support.eventually import eventually_async
@@ -234,7 +234,10 @@ async def test_workers_answer_a_ping(app: Horsies) -> None:
         (pong,) = await eventually_async(answers)
 
     assert isinstance(pong, WorkerPong)
-    assert (pong.worker_id, pong.pid) == (worker.identity.worker_id, worker.identity.pid)
+    assert (pong.worker_id, pong.pid) == (
+        worker.context.identity.worker_id,
+        worker.context.identity.pid,
+    )
     assert (pong.queues, pong.tasks_running) == (["default"], 0)
     assert pong.round_trip_ms > 0
 

@@ -13,10 +13,10 @@ import pytest
 from horsies import Horsies
 from horsies.config import RecoveryConfig, WorkerResilienceConfig
 from horsies.database.connection import Address
-from horsies.executors.journal import Journal, create_journal
-from horsies.maintenance.reaper import Reaper
+from horsies.recovery.begun_slots import BegunSlots, create_begun_slots
+from horsies.recovery.reaper import Reaper
 from horsies.result import TaskError, TaskResult
-from horsies.worker.link import Link
+from horsies.worker.service_connection import ServiceConnection
 from support.apps import working
 from support.database import Database, retry_options
 from support.eventually import eventually_async
@@ -31,7 +31,7 @@ def ago(span: timedelta) -> datetime:
 
 @pytest.fixture
 async def new_reaper(database_url: str) -> AsyncIterator[NewReaper]:
-    link = Link(Address(database_url, None), "horsies test", WorkerResilienceConfig())
+    link = ServiceConnection(Address(database_url, None), "horsies test", WorkerResilienceConfig())
 
     def new(**recovery: Any) -> Reaper:
         return Reaper(link, RecoveryConfig(**recovery), hostname="here")
@@ -158,7 +158,7 @@ async def test_old_records_leave_once_an_hour(db: Database, new_reaper: NewReape
     assert db.statuses() == {"COMPLETED": 1}
 
 
-@pytest.mark.parametrize("function", ["requeue_stale_claims", "stale_runs", "sweep"])
+@pytest.mark.parametrize("function", ["requeue_stale_claims", "lost_runs", "sweep"])
 async def test_failing_step_stops_no_other_and_is_switched_off_in_the_end(
     db: Database, new_reaper: NewReaper, caplog: pytest.LogCaptureFixture, function: str
 ) -> None:
@@ -169,7 +169,7 @@ async def test_failing_step_stops_no_other_and_is_switched_off_in_the_end(
     for _ in range(4):
         await reaper.run_once()
 
-    assert db.status(run) == ("RUNNING" if function == "stale_runs" else "FAILED")
+    assert db.status(run) == ("RUNNING" if function == "lost_runs" else "FAILED")
     assert db.status(overdue) == ("PENDING" if function == "sweep" else "EXPIRED")
     critical = [record for record in caplog.records if record.levelno == logging.CRITICAL]
     assert len(critical) == 1
@@ -228,29 +228,29 @@ async def test_claims_that_wait_get_heartbeats_and_longer_leases(
         (beat, *_) = db.execute("select * from horsies_heartbeats where role = 'claimer'")
         is_open.set()
 
-    assert (beat["task_id"], beat["sender_id"]) == (first["id"], worker.identity.worker_id)
+    assert (beat["task_id"], beat["sender_id"]) == (first["id"], worker.context.identity.worker_id)
     assert (beat["sent_at"] - first["claimed_at"]).total_seconds() >= 0.5
 
 
 @pytest.fixture
-def journal() -> Iterator[Journal]:
-    """The journal of a worker of this host, which the test lets die by closing it."""
-    made = create_journal(str(uuid.uuid4()))
+def begun_slots() -> Iterator[BegunSlots]:
+    """The begun_slots of a worker of this host, which the test lets die by closing it."""
+    made = create_begun_slots(str(uuid.uuid4()))
     assert made is not None
     yield made
     made.path.unlink()
 
 
-async def test_dead_workers_journal_tells_which_runs_had_begun(
-    db: Database, new_reaper: NewReaper, journal: Journal
+async def test_dead_workers_begun_slots_tell_which_runs_had_begun(
+    db: Database, new_reaper: NewReaper, begun_slots: BegunSlots
 ) -> None:
     child = subprocess.Popen(["true"])
     child.wait()
-    owner = {"claimed_by_worker_id": journal.path.name, "worker_hostname": "here"}
+    owner = {"claimed_by_worker_id": begun_slots.path.name, "worker_hostname": "here"}
     runs = [insert_run(db, 2 * MINUTE, worker_pid=child.pid, **owner) for _ in range(2)]
-    slots = [journal.place(run) for run in runs]
-    journal.begin(slots[0])
-    journal.close()
+    slots = [begun_slots.place(run) for run in runs]
+    begun_slots.begin(slots[0])
+    begun_slots.close()
 
     swept = await new_reaper().run_once()
 
@@ -259,10 +259,10 @@ async def test_dead_workers_journal_tells_which_runs_had_begun(
     assert [len(db.attempts(run)) for run in runs] == [1, 0]
 
 
-def test_journal_is_abandoned_once_its_worker_is_gone(journal: Journal) -> None:
-    peer = Journal(journal.path)
+def test_begun_slots_is_abandoned_once_its_worker_is_gone(begun_slots: BegunSlots) -> None:
+    peer = BegunSlots(begun_slots.path)
     during = peer.is_abandoned
-    journal.close()
+    begun_slots.close()
 
     assert (during, peer.is_abandoned) == (False, True)
     peer.close()

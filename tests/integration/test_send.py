@@ -11,9 +11,10 @@ import psycopg
 import pytest
 
 from horsies import Horsies
-from horsies.client.types import TaskSendError, TaskSendErrorCode
+from horsies.codes import TaskSendErrorCode
 from horsies.config import CustomQueueConfig, PostgresConfig, QueueMode
 from horsies.result import TaskError, TaskResult
+from horsies.sending.errors import TaskSendError
 from horsies.tasks.retry import RetryPolicy
 from support.apps import bad, good
 from support.database import Database

@@ -14,8 +14,8 @@ from horsies import Horsies
 from horsies.config import CustomQueueConfig, QueueMode, WorkerResilienceConfig
 from horsies.database.statement import Statement
 from horsies.result import TaskError, TaskResult
-from horsies.tasks.claims import ClaimedTask
 from horsies.tasks.retry import RetryPolicy
+from horsies.worker.held_task import HeldTask
 from horsies.worker.worker import Worker
 from support.apps import good, working
 from support.database import Database
@@ -343,7 +343,7 @@ async def test_task_that_waited_claimed_past_its_deadline_expires(
 
     error = result.err_value
     assert error.error_code.value == "TASK_EXPIRED"
-    assert error.data == {"task_id": second.task_id, "worker_id": worker.identity.worker_id}
+    assert error.data == {"task_id": second.task_id, "worker_id": worker.context.identity.worker_id}
     assert gate.inside == [1]
     assert db.attempts(second.task_id) == []
 
@@ -462,7 +462,7 @@ async def test_soft_cap_shows_waiting_claims_and_returns_them_at_the_end(
         await eventually_async(lambda: has_statuses(db, RUNNING=2, PENDING=8))
         gate.open.set()
 
-    assert {row["claimed_by_worker_id"] for row in claimed} == {worker.identity.worker_id}
+    assert {row["claimed_by_worker_id"] for row in claimed} == {worker.context.identity.worker_id}
     assert all(row["claimed"] and row["claim_expires_at"] for row in claimed)
     assert db.statuses() == {"COMPLETED": 2, "PENDING": 8}
 
@@ -593,7 +593,7 @@ async def test_worker_writes_a_snapshot_of_itself(new_app: NewApp, db: Database)
 
         (row, *_) = await eventually_async(snapshot)
 
-    assert (row["worker_id"], row["pid"]) == (worker.identity.worker_id, os.getpid())
+    assert (row["worker_id"], row["pid"]) == (worker.context.identity.worker_id, os.getpid())
     assert (row["queues"], row["cluster_wide_cap"]) == (["default"], 9)
     assert row["memory_usage_mb"] > 1
     assert row["worker_started_at"] <= row["snapshot_at"]
@@ -621,7 +621,7 @@ async def test_long_run_gets_heartbeats_and_short_ones_none(new_app: NewApp, db:
     rows = await beats()
     assert {row["task_id"] for row in rows} == {long.task_id}
     assert (rows[0]["role"], rows[0]["pid"]) == ("runner", os.getpid())
-    assert rows[0]["sender_id"] == f"{worker.identity.worker_id}:{os.getpid()}"
+    assert rows[0]["sender_id"] == f"{worker.context.identity.worker_id}:{os.getpid()}"
 
 
 async def test_tasks_send_and_await_tasks(new_app: NewApp, db: Database) -> None:
@@ -712,22 +712,22 @@ async def test_task_sent_while_a_claim_is_answered_is_not_left_to_the_poll(
     handles: list[Any] = []
 
     def send_between_answer_and_reading(worker: Worker) -> None:
-        claim_link, claimer = worker._claim_link, worker._claimer
-        original = claim_link.run
+        claiming, claimer = worker._claiming, worker._claimer
+        original = claiming.run
 
         async def run(statement: Statement[Any]) -> list[Any]:
             rows = await original(statement)
-            if statement.row is ClaimedTask and not rows and not handles:
-                told_count = claimer._told_count
+            if statement.row is HeldTask and not rows and not handles:
+                wake_count = claimer._wake_count
                 handles.append(good(await held.send_async(1)))
 
                 async def is_told() -> bool:
-                    return claimer._told_count > told_count
+                    return claimer._wake_count > wake_count
 
                 await eventually_async(is_told)
             return rows
 
-        claim_link.run = run  # type: ignore[method-assign]
+        claiming.run = run  # type: ignore[method-assign]
 
     async with working(app, before_start=send_between_answer_and_reading):
         await gate.wait_for(1)
@@ -747,7 +747,7 @@ async def test_burst_ends_with_its_last_task_and_not_with_the_next_poll(
         claimer = worker._claimer
 
         async def has_nothing_more_to_claim() -> bool:
-            return not any(claimer._may_have_more) and not claimer._owes_full_look
+            return not any(claimer._may_have_more) and not claimer._owes_full_scan
 
         await gate.wait_for(1)
         await eventually_async(has_nothing_more_to_claim)

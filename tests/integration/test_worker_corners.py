@@ -45,7 +45,7 @@ async def test_any_queue_name_is_served_at_once(new_app: NewApp, db: Database, n
     row = db.task(handle.task_id)
     assert (result.ok_value, row["queue_name"]) == ("y", name)
     assert row["started_at"] - row["enqueued_at"] < timedelta(seconds=2), "not left to the poll"
-    assert [queue.name for queue in worker.queues] == [name]
+    assert [queue.name for queue in worker.context.queues] == [name]
 
 
 @pytest.mark.parametrize(

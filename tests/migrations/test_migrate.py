@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from horsies import Horsies
-from horsies.broker.types import BrokerErrorCode
+from horsies.codes import BrokerErrorCode
 from horsies.config import AppConfig, PostgresConfig
 from horsies.database.migrate import migrate, migration_sql, pending
 from horsies.database.sql_files import functions_sql, migrations, query
@@ -108,7 +108,7 @@ def test_creators_wait_for_each_other(empty_database_url: str) -> None:
         applied.append(migrate(waiter))
 
     with psycopg.connect(empty_database_url) as first:
-        first.execute(query("schema", "lock_schema").encode(), {"schema": "public"})
+        first.execute(query("database", "lock_schema").encode(), {"schema": "public"})
         thread = threading.Thread(target=create)
         thread.start()
         observer.wait_until_blocked(waiter.info.backend_pid)
@@ -125,12 +125,12 @@ def test_database_of_an_earlier_release_becomes_as_a_fresh_one(
     empty_database_url: str, database_url: str, count: int
 ) -> None:
     with psycopg.connect(empty_database_url) as connection:
-        connection.execute(query("schema", "create_version_table").encode())
+        connection.execute(query("database", "create_version_table").encode())
         connection.execute(functions_sql().encode())
         for migration in migrations()[:count]:
             connection.execute(migration.sql.encode())
             connection.execute(
-                query("schema", "record_version").encode(),
+                query("database", "record_version").encode(),
                 {"version": migration.version, "name": migration.name},
             )
         Database(connection).insert(id="kept")

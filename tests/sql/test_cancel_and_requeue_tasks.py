@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from horsies.database.tasks import cancel_tasks, requeue_tasks
+from horsies.operations.statements import cancel_tasks, requeue_tasks
 from support.database import FAILURE, OK, Database, at, retry_options
 
 CLEARED = (
@@ -25,7 +25,7 @@ def requeue(db: Database, task_id: str, *, include_completed: bool = False) -> s
 @pytest.mark.seed("S6")
 @pytest.mark.parametrize("is_claimed", [False, True])
 def test_waiting_task_is_cancelled(db: Database, is_claimed: bool) -> None:
-    task_id = db.claimed().id if is_claimed else db.insert()
+    task_id = db.claimed().task_id if is_claimed else db.insert()
     db.set_now(5)
 
     outcome = cancel(db, task_id)
@@ -41,10 +41,10 @@ def test_waiting_task_is_cancelled(db: Database, is_claimed: bool) -> None:
 @pytest.mark.seed("S6")
 def test_running_task_is_not_cancelled(db: Database) -> None:
     claim = db.running()
-    before = db.task(claim.id)
+    before = db.task(claim.task_id)
 
-    assert cancel(db, claim.id) == "refused"
-    assert db.task(claim.id) == before
+    assert cancel(db, claim.task_id) == "refused"
+    assert db.task(claim.task_id) == before
 
 
 @pytest.mark.seed("S8")
@@ -71,10 +71,10 @@ def test_workflow_task_is_left_to_its_workflow(db: Database) -> None:
 
 def test_cancelled_claim_is_lost_to_its_worker(db: Database) -> None:
     claim = db.claimed()
-    cancel(db, claim.id)
+    cancel(db, claim.task_id)
 
     assert db.start(claim) == ["claim_lost"]
-    assert db.status(claim.id) == "CANCELLED"
+    assert db.status(claim.task_id) == "CANCELLED"
 
 
 @pytest.mark.seed("S12", "S91", "S92")
@@ -83,15 +83,15 @@ def test_failed_task_is_requeued_with_attempts_going_on(db: Database) -> None:
     db.fail(claim, failed_reason="why")
     db.set_now(20)
 
-    outcome = requeue(db, claim.id)
+    outcome = requeue(db, claim.task_id)
 
-    row = db.task(claim.id)
+    row = db.task(claim.task_id)
     assert outcome == "requeued"
     assert (row["status"], row["claimed"], row["retry_count"]) == ("PENDING", False, 1)
     assert row["max_retries"] - row["retry_count"] == 3, "the whole budget is there again"
     assert row["enqueued_at"] == row["updated_at"] == at(20)
     assert {name: row[name] for name in CLEARED} == dict.fromkeys(CLEARED)
-    assert len(db.attempts(claim.id)) == 1
+    assert len(db.attempts(claim.task_id)) == 1
     (again,) = db.claim(1)
     assert again.attempt == 2
 

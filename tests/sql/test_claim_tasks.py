@@ -7,13 +7,13 @@ from typing import Any
 import psycopg
 import pytest
 
-from horsies.database.tasks import Mark
-from horsies.tasks.claims import ClaimedTask
+from horsies.worker.held_task import HeldTask
+from horsies.worker.statements import Mark
 from support.database import Database, at, connect
 
 
-def names(rows: list[ClaimedTask]) -> list[str]:
-    return [row.id for row in rows]
+def names(rows: list[HeldTask]) -> list[str]:
+    return [row.task_id for row in rows]
 
 
 @pytest.mark.seed("S2", "S14", "S45", "S101", "S105")
@@ -45,7 +45,7 @@ def test_claim_with_a_free_slot_starts_at_once_in_the_named_child(db: Database) 
     assert (row["worker_pid"], row["worker_hostname"]) == (2001, "host-a")
     assert row["worker_process_name"] == "worker-2001"
     assert (claim.args, claim.kwargs, claim.task_options) == ("[1]", '{"a": 2}', "{}")
-    assert (claim.attempt, claim.worker_pid, claim.lane) == (1, 2001, 1)
+    assert (claim.attempt, claim.pid, claim.lane) == (1, 2001, 1)
 
 
 def test_rows_beyond_the_free_slots_wait_claimed(db: Database) -> None:
@@ -54,7 +54,7 @@ def test_rows_beyond_the_free_slots_wait_claimed(db: Database) -> None:
 
     claims = db.claim(2, waiting=2)
 
-    assert [claim.worker_pid for claim in claims] == [2001, 2002, None, None]
+    assert [claim.pid for claim in claims] == [2001, 2002, None, None]
     assert db.statuses() == {"RUNNING": 2, "CLAIMED": 2, "PENDING": 1}
 
 
@@ -111,7 +111,7 @@ def test_only_what_may_run_now_is_claimed(
 
 @pytest.mark.seed("S15")
 def test_claimed_row_is_skipped_by_others_until_its_lease_ends(db: Database) -> None:
-    task_id = db.claimed().id
+    task_id = db.claimed().task_id
 
     db.set_now(60)
     before = db.claim(1, owner_id="worker-b")
@@ -119,16 +119,16 @@ def test_claimed_row_is_skipped_by_others_until_its_lease_ends(db: Database) -> 
     (after,) = db.claim(1, owner_id="worker-b")
 
     assert before == []
-    assert after.id == task_id
+    assert after.task_id == task_id
     assert db.task(task_id)["claimed_by_worker_id"] == "worker-b"
     assert db.task(task_id)["claimed_at"] == at(60.001)
 
 
-def test_lease_takeover_needs_a_full_look(db: Database) -> None:
+def test_lease_takeover_needs_a_full_scan(db: Database) -> None:
     db.claimed()
     db.set_now(61)
 
-    assert db.claim(1, owner_id="worker-b", is_full_look=False) == []
+    assert db.claim(1, owner_id="worker-b", is_full_scan=False) == []
 
 
 def test_running_row_is_never_taken_over(db: Database) -> None:
@@ -195,7 +195,7 @@ def test_claim_whose_lease_passed_frees_its_place_under_a_cap(db: Database) -> N
     db.insert(queue_name="q")
     db.set_now(61)
 
-    claims = db.claim(5, queues=["q"], queue_caps=[1], is_full_look=False)
+    claims = db.claim(5, queues=["q"], queue_caps=[1], is_full_scan=False)
 
     assert len(claims) == 1
 
@@ -210,7 +210,7 @@ def test_lanes_have_budgets_of_their_own(db: Database) -> None:
         1, task_lanes={"a": 2}, lane_starts=[1, 2], lane_claims=[0, 0], child_pids=[2001]
     )
 
-    found = {(claim.id, claim.lane, claim.worker_pid) for claim in claims}
+    found = {(claim.task_id, claim.lane, claim.pid) for claim in claims}
     assert found == {("process-0", 1, 2001), ("async-0", 2, 1000), ("async-1", 2, 1000)}
 
 
@@ -249,7 +249,7 @@ def test_marks_skip_what_earlier_passes_have_seen(db: Database) -> None:
     db.insert(id="b", enqueued_at=at(-8))
     marks = {("default", 100, 1): Mark(at(-9), "a")}
 
-    assert names(db.claim(5, is_full_look=False, marks=marks)) == ["b"]
+    assert names(db.claim(5, is_full_scan=False, marks=marks)) == ["b"]
 
 
 def test_new_priority_before_a_marked_one_is_found(db: Database) -> None:
@@ -258,7 +258,7 @@ def test_new_priority_before_a_marked_one_is_found(db: Database) -> None:
     db.insert(id="late", priority=99)
     marks = {("default", 50, 1): Mark(at(-9), "x")}
 
-    claims = db.claim(5, is_full_look=False, marks=marks)
+    claims = db.claim(5, is_full_scan=False, marks=marks)
 
     assert names(claims) == ["urgent", "marked", "late"]
 
@@ -308,7 +308,7 @@ def test_locked_rows_are_skipped_not_waited_for(committing: Database, database_u
 def test_claims_under_a_cap_wait_for_each_other(committing: Database, database_url: str) -> None:
     for _ in range(4):
         committing.insert(queue_name="q")
-    taken: list[ClaimedTask] = []
+    taken: list[HeldTask] = []
     other = connect(database_url)
     other.set_now(0)
 
@@ -371,7 +371,7 @@ def test_sparse_lane_is_searched_through_a_deep_backlog_of_others_bit_by_bit(db:
         "lane_starts": [0, 5],
         "lane_claims": [0, 0],
         "sparse_lanes": [True, True],
-        "is_full_look": False,
+        "is_full_scan": False,
     }
     fetched = """
         select idx_tup_fetch from pg_stat_xact_user_tables where relname = 'horsies_tasks'
@@ -382,8 +382,8 @@ def test_sparse_lane_is_searched_through_a_deep_backlog_of_others_bit_by_bit(db:
 
     for _ in range(3):
         rows = db.claim_pass(marks=marks, **request)
-        passes.append(names([row for row in rows if row.id]))
-        (end,) = [row for row in rows if not row.id]
+        passes.append(names([row for row in rows if row.task_id]))
+        (end,) = [row for row in rows if not row.task_id]
         marks = {("default", 100, 2): Mark(end.enqueued_at, end.args or "")}
         read.append(db.value(fetched))
 

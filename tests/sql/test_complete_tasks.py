@@ -16,7 +16,7 @@ def test_completion_stores_result_and_time_and_keeps_the_worker(db: Database) ->
 
     refusals = db.complete(claim)
 
-    row = db.task(claim.id)
+    row = db.task(claim.task_id)
     assert refusals == []
     assert (row["status"], row["result"], row["error_code"]) == ("COMPLETED", OK, None)
     assert row["completed_at"] == row["updated_at"] == at(7)
@@ -33,7 +33,7 @@ def test_completion_writes_the_attempt(db: Database) -> None:
 
     db.complete(claim)
 
-    (attempt,) = db.attempts(claim.id)
+    (attempt,) = db.attempts(claim.task_id)
     assert (attempt["attempt"], attempt["outcome"], attempt["will_retry"]) == (
         3,
         "COMPLETED",
@@ -61,13 +61,13 @@ def test_lost_claim_changes_nothing(db: Database, change: dict[str, Any], owner:
     claim = db.running()
     for column, value in change.items():
         db.execute(f"update horsies_tasks set {column} = %s", value)
-    before = db.task(claim.id)
+    before = db.task(claim.task_id)
 
     refusals = db.complete(claim, owner=owner)
 
-    assert [(r.task_id, r.outcome) for r in refusals] == [(claim.id, "claim_lost")]
-    assert db.task(claim.id) == before
-    assert db.attempts(claim.id) == []
+    assert [(r.task_id, r.outcome) for r in refusals] == [(claim.task_id, "claim_lost")]
+    assert db.task(claim.task_id) == before
+    assert db.attempts(claim.task_id) == []
 
 
 def test_one_lost_claim_does_not_spoil_the_batch(db: Database) -> None:
@@ -84,14 +84,14 @@ def test_one_lost_claim_does_not_spoil_the_batch(db: Database) -> None:
 def test_second_end_of_one_attempt_is_impossible(db: Database) -> None:
     claim = db.running()
     db.complete(claim)
-    attempt = {"task_id": claim.id, "started_at": at(0), "finished_at": at(0)}
+    attempt = {"task_id": claim.task_id, "started_at": at(0), "finished_at": at(0)}
 
     with pytest.raises(psycopg.errors.UniqueViolation), db.connection.transaction():
         db.insert("horsies_task_attempts", attempt=1, outcome="FAILED", **attempt)
     with pytest.raises(psycopg.errors.CheckViolation), db.connection.transaction():
         db.insert("horsies_task_attempts", attempt=2, outcome="PENDING", **attempt)
 
-    assert len(db.attempts(claim.id)) == 1
+    assert len(db.attempts(claim.task_id)) == 1
 
 
 @pytest.mark.seed("S112")
@@ -104,8 +104,8 @@ def test_state_and_attempt_are_seen_together_or_not_at_all(
         writer = Database(writer_connection)
         writer.set_now(1)
         writer.complete(claim)
-        during = (committing.status(claim.id), len(committing.attempts(claim.id)))
-    after = (committing.status(claim.id), len(committing.attempts(claim.id)))
+        during = (committing.status(claim.task_id), len(committing.attempts(claim.task_id)))
+    after = (committing.status(claim.task_id), len(committing.attempts(claim.task_id)))
 
     assert during == ("RUNNING", 0)
     assert after == ("COMPLETED", 1)
@@ -123,4 +123,4 @@ def test_two_completers_of_one_claim_record_one_end(
     other.connection.close()
 
     assert refusal.outcome == "claim_lost"
-    assert len(committing.attempts(claim.id)) == 1
+    assert len(committing.attempts(claim.task_id)) == 1

@@ -5,17 +5,17 @@ from typing import Any
 
 import pytest
 
-from horsies.database.tasks import (
+from horsies.executors.base import NotBegun
+from horsies.operations.statements import request_cancel
+from horsies.worker.held_task import Completion, HeldTask
+from horsies.worker.outcome import judge
+from horsies.worker.statements import (
+    cancel_requests,
     cancel_running_tasks,
     interrupt_tasks,
-    request_cancel,
+    notify_capacity,
     store_logs,
-    tell_capacity,
 )
-from horsies.database.workers import cancel_requests
-from horsies.executors.base import NotBegun
-from horsies.tasks.claims import ClaimedTask, Completion
-from horsies.worker.outcome import judge
 from support.database import FAILURE, Database, at
 
 LOST = [
@@ -26,7 +26,7 @@ LOST = [
 ]
 
 
-def end(claim: ClaimedTask, **fields: Any) -> Completion:
+def end(claim: HeldTask, **fields: Any) -> Completion:
     return Completion(claim, FAILURE, error_message="stopped on request", **fields)
 
 
@@ -38,31 +38,31 @@ def test_request_cancels_what_waits_and_asks_what_runs(db: Database) -> None:
     running, waiting, ended = db.running(), db.insert(), db.insert(status="COMPLETED")
     db.set_now(5)
 
-    outcomes = [ask(db, running.id), ask(db, waiting), ask(db, ended), ask(db, "missing")]
+    outcomes = [ask(db, running.task_id), ask(db, waiting), ask(db, ended), ask(db, "missing")]
 
     assert outcomes == ["requested", "cancelled", "refused", "refused"]
-    assert db.status(running.id) == "RUNNING"
-    assert db.task(running.id)["cancel_requested_at"] == at(5)
-    assert [row.value for row in db.run(cancel_requests("worker-a"))] == [running.id]
+    assert db.status(running.task_id) == "RUNNING"
+    assert db.task(running.task_id)["cancel_requested_at"] == at(5)
+    assert [row.value for row in db.run(cancel_requests("worker-a"))] == [running.task_id]
     assert db.run(cancel_requests("worker-b")) == []
 
 
 def test_workflow_task_is_left_to_its_workflow(db: Database) -> None:
     claim = db.running(is_workflow_task=True)
 
-    assert ask(db, claim.id) == "refused"
-    assert db.task(claim.id)["cancel_requested_at"] is None
+    assert ask(db, claim.task_id) == "refused"
+    assert db.task(claim.task_id)["cancel_requested_at"] is None
 
 
 def test_stopped_run_is_cancelled_with_its_attempt(db: Database) -> None:
     claim = db.running()
-    ask(db, claim.id)
+    ask(db, claim.task_id)
     db.set_now(7)
 
     (receipt,) = db.run(cancel_running_tasks("worker-a", [end(claim)]))
 
-    row = db.task(claim.id)
-    (attempt,) = db.attempts(claim.id)
+    row = db.task(claim.task_id)
+    (attempt,) = db.attempts(claim.task_id)
     assert receipt.outcome == "cancelled"
     assert (row["status"], row["result"], row["error_code"]) == ("CANCELLED", FAILURE, None)
     assert row["failed_at"] == row["updated_at"] == at(7)
@@ -74,14 +74,15 @@ def test_stopped_run_is_cancelled_with_its_attempt(db: Database) -> None:
 
 def test_run_that_had_not_begun_is_cancelled_without_an_attempt(db: Database) -> None:
     claim = db.running()
-    unbegun = judge(claim, NotBegun(), stop="cancel", random=Random(1))
+    claim.stop = "cancel"
+    unbegun = judge(claim, NotBegun(), random=Random(1))
 
     (receipt,) = db.run(cancel_running_tasks("worker-a", [unbegun]))
 
-    row = db.task(claim.id)
+    row = db.task(claim.task_id)
     assert (receipt.outcome, row["status"]) == ("cancelled", "CANCELLED")
     assert "TASK_CANCELLED" in row["result"]
-    assert db.attempts(claim.id) == []
+    assert db.attempts(claim.task_id) == []
 
 
 def test_interrupted_run_is_pending_again_and_counts_no_attempt(db: Database) -> None:
@@ -90,7 +91,7 @@ def test_interrupted_run_is_pending_again_and_counts_no_attempt(db: Database) ->
 
     (receipt,) = db.run(interrupt_tasks("worker-a", [end(claim)]))
 
-    row = db.task(claim.id)
+    row = db.task(claim.task_id)
     cleared = (
         "claimed_at", "claimed_by_worker_id", "claim_expires_at", "started_at", "worker_pid",
         "worker_hostname", "worker_process_name",
@@ -99,7 +100,7 @@ def test_interrupted_run_is_pending_again_and_counts_no_attempt(db: Database) ->
     assert (row["status"], row["claimed"], row["retry_count"]) == ("PENDING", False, 1)
     assert {name: row[name] for name in cleared} == dict.fromkeys(cleared)
     assert (row["enqueued_at"], row["updated_at"]) == (at(-10), at(7))
-    assert db.attempts(claim.id) == []
+    assert db.attempts(claim.task_id) == []
 
 
 @pytest.mark.parametrize(("change", "owner"), LOST)
@@ -110,13 +111,13 @@ def test_lost_claim_changes_nothing(
     claim = db.running()
     for column, value in change.items():
         db.execute(f"update horsies_tasks set {column} = %s", value)
-    before = db.task(claim.id)
+    before = db.task(claim.task_id)
 
     (receipt,) = db.run(statement(owner, [end(claim)]))
 
     assert receipt.outcome == "claim_lost"
-    assert db.task(claim.id) == before
-    assert db.attempts(claim.id) == []
+    assert db.task(claim.task_id) == before
+    assert db.attempts(claim.task_id) == []
 
 
 def test_log_is_stored_with_the_end_of_its_attempt(db: Database) -> None:
@@ -127,7 +128,7 @@ def test_log_is_stored_with_the_end_of_its_attempt(db: Database) -> None:
 
     (row,) = db.execute("select * from horsies_task_logs")
     assert stored.value == 1
-    assert (row["task_id"], row["attempt"]) == (claim.id, 1)
+    assert (row["task_id"], row["attempt"]) == (claim.task_id, 1)
     assert (row["log"], row["truncated"]) == ('say "hi"\n\\', True)
 
 
@@ -154,7 +155,7 @@ def test_freed_places_are_told_once_per_queue(committing: Database) -> None:
     committing.execute("listen task_queue_q")
     committing.execute("listen finished")
 
-    committing.run(tell_capacity([end(claim) for claim in claims]))
+    committing.run(notify_capacity([end(claim) for claim in claims]))
     committing.execute("notify finished")
 
     heard: list[str] = []

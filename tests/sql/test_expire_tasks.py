@@ -3,7 +3,7 @@
 import psycopg
 import pytest
 
-from horsies.database.recovery import expire_tasks
+from horsies.recovery.statements import expire_tasks
 from support.database import Database, at
 
 

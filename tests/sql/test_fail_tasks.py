@@ -14,7 +14,7 @@ def test_failure_stores_error_and_time_and_keeps_the_worker(db: Database) -> Non
 
     receipt = db.fail(claim, failed_reason="why")
 
-    row = db.task(claim.id)
+    row = db.task(claim.task_id)
     assert (receipt.outcome, receipt.retry_after_s) == ("failed", None)
     assert (row["status"], row["result"]) == ("FAILED", FAILURE)
     assert (row["error_code"], row["failed_reason"]) == ("BROKEN", "why")
@@ -32,7 +32,7 @@ def test_failure_writes_the_attempt(db: Database, outcome: str) -> None:
 
     db.fail(claim, attempt_outcome=outcome, failed_reason="exit code 1")
 
-    (attempt,) = db.attempts(claim.id)
+    (attempt,) = db.attempts(claim.task_id)
     assert (attempt["attempt"], attempt["outcome"], attempt["will_retry"]) == (2, outcome, False)
     assert (attempt["started_at"], attempt["finished_at"]) == (at(0), at(7))
     assert (attempt["error_code"], attempt["error_message"]) == ("BROKEN", "broke")
@@ -48,7 +48,7 @@ def test_retry_goes_back_to_pending_and_clears_the_run(db: Database) -> None:
 
     receipt = db.fail(claim, retry_delay_s=10.0)
 
-    row = db.task(claim.id)
+    row = db.task(claim.task_id)
     assert (receipt.outcome, receipt.retry_after_s) == ("retried", 10.0)
     assert (row["status"], row["retry_count"], row["claimed"]) == ("PENDING", 2, False)
     assert row["next_retry_at"] == row["enqueued_at"] == at(17)
@@ -59,7 +59,7 @@ def test_retry_goes_back_to_pending_and_clears_the_run(db: Database) -> None:
         "result", "error_code", "failed_reason", "failed_at",
     )  # fmt: skip
     assert {name: row[name] for name in cleared} == dict.fromkeys(cleared)
-    (attempt,) = db.attempts(claim.id)
+    (attempt,) = db.attempts(claim.task_id)
     assert (attempt["attempt"], attempt["will_retry"]) == (2, True)
     assert attempt["error_code"] == "BROKEN"
 
@@ -83,7 +83,7 @@ def test_retry_needs_retries_and_time(
 
     receipt = db.fail(claim, retry_delay_s=delay_s)
 
-    row = db.task(claim.id)
+    row = db.task(claim.task_id)
     assert receipt.outcome == outcome
     if outcome == "failed":
         assert row["retry_count"] == columns.get("retry_count", 0)
@@ -104,13 +104,13 @@ def test_lost_claim_changes_nothing(db: Database, change: dict[str, Any], owner:
     claim = db.running()
     for column, value in change.items():
         db.execute(f"update horsies_tasks set {column} = %s", value)
-    before = db.task(claim.id)
+    before = db.task(claim.task_id)
 
     receipt = db.fail(claim, owner=owner, retry_delay_s=1.0)
 
     assert receipt.outcome == "claim_lost"
-    assert db.task(claim.id) == before
-    assert db.attempts(claim.id) == []
+    assert db.task(claim.task_id) == before
+    assert db.attempts(claim.task_id) == []
 
 
 def test_task_of_a_cancelled_workflow_is_not_retried(db: Database) -> None:
@@ -119,7 +119,7 @@ def test_task_of_a_cancelled_workflow_is_not_retried(db: Database) -> None:
     db.execute(
         "insert into horsies_workflow_tasks (id, workflow_id, task_index, task_name, task_id) "
         "values ('n', 'w', 0, 'job', %s)",
-        claim.id,
+        claim.task_id,
     )
 
     assert db.fail(claim, retry_delay_s=10.0).outcome == "failed"

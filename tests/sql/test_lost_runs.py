@@ -1,25 +1,24 @@
-"""horsies_stale_runs and horsies_fail_lost_tasks: giving up runs whose executor is gone."""
+"""horsies_lost_runs and horsies_fail_lost_runs: giving up runs whose executor is gone."""
 
 from datetime import timedelta
 
 import psycopg
 import pytest
 
-from horsies.broker.lost import judge_lost
-from horsies.database.recovery import fail_lost_tasks, stale_runs
-from horsies.database.rows import StaleRun
+from horsies.recovery.lost_runs import judge_lost
+from horsies.recovery.statements import LostRun, fail_lost_runs, lost_runs
 from support.database import Database, at, retry_options
 
 THRESHOLD = timedelta(seconds=100)
 
 
-def stale(db: Database) -> list[StaleRun]:
-    return db.run(stale_runs(THRESHOLD))
+def stale(db: Database) -> list[LostRun]:
+    return db.run(lost_runs(THRESHOLD))
 
 
-def give_up(db: Database, runs: list[StaleRun]) -> list[str]:
+def give_up(db: Database, runs: list[LostRun]) -> list[str]:
     lost = [judge_lost(run, THRESHOLD) for run in runs]
-    return [receipt.outcome for receipt in db.run(fail_lost_tasks(THRESHOLD, lost))]
+    return [receipt.outcome for receipt in db.run(fail_lost_runs(THRESHOLD, lost))]
 
 
 @pytest.mark.seed("S25", "S26", "S51")
@@ -29,8 +28,8 @@ def test_run_without_a_sign_of_life_fails_as_crashed(db: Database) -> None:
 
     outcomes = give_up(db, stale(db))
 
-    row = db.task(claim.id)
-    error = db.error_of(claim.id)
+    row = db.task(claim.task_id)
+    error = db.error_of(claim.task_id)
     assert outcomes == ["failed"]
     assert (row["status"], row["error_code"]) == ("FAILED", "WORKER_CRASHED")
     assert row["failed_at"] == row["updated_at"] == at(101)
@@ -41,7 +40,7 @@ def test_run_without_a_sign_of_life_fails_as_crashed(db: Database) -> None:
         "detected_at",
     }  # fmt: skip
     assert (error["data"]["worker_id"], error["data"]["worker_pid"]) == ("worker-a", 2001)
-    (attempt,) = db.attempts(claim.id)
+    (attempt,) = db.attempts(claim.task_id)
     assert (attempt["outcome"], attempt["will_retry"]) == ("FAILED", False)
     assert (attempt["error_code"], attempt["attempt"]) == ("WORKER_CRASHED", 1)
     assert attempt["failed_reason"]
@@ -56,13 +55,13 @@ def test_lost_run_is_retried_when_its_policy_lists_the_crash(db: Database) -> No
 
     outcomes = give_up(db, stale(db))
 
-    row = db.task(claim.id)
+    row = db.task(claim.task_id)
     assert outcomes == ["retried"]
     assert (row["status"], row["retry_count"]) == ("PENDING", 1)
     assert row["next_retry_at"] == row["enqueued_at"] == at(111)
     assert (row["started_at"], row["claimed_by_worker_id"], row["worker_pid"]) == (None, None, None)
     assert (row["result"], row["error_code"], row["failed_reason"]) == (None, None, None)
-    (attempt,) = db.attempts(claim.id)
+    (attempt,) = db.attempts(claim.task_id)
     assert attempt["will_retry"] is True
 
 
@@ -82,7 +81,7 @@ def test_lost_run_that_may_not_be_retried_fails(
     db.set_now(101)
 
     assert give_up(db, stale(db)) == ["failed"]
-    assert db.task(claim.id)["retry_count"] == columns.get("retry_count", 0)
+    assert db.task(claim.task_id)["retry_count"] == columns.get("retry_count", 0)
 
 
 @pytest.mark.seed("S49")
@@ -99,7 +98,7 @@ def test_newest_runner_heartbeat_counts(
     db: Database, role: str, sent_at: float, count: int
 ) -> None:
     claim = db.running()
-    db.beat(claim.id, role, sent_at)
+    db.beat(claim.task_id, role, sent_at)
     db.set_now(101)
 
     assert len(stale(db)) == count
@@ -107,7 +106,7 @@ def test_newest_runner_heartbeat_counts(
 
 def test_old_heartbeat_does_not_make_a_fresh_run_stale(db: Database) -> None:
     claim = db.running()
-    db.beat(claim.id, "runner", -1_000)
+    db.beat(claim.task_id, "runner", -1_000)
     db.set_now(50)
 
     assert stale(db) == []
@@ -126,10 +125,10 @@ def test_sign_of_life_after_the_look_saves_the_run(db: Database) -> None:
     claim = db.running()
     db.set_now(101)
     found = stale(db)
-    db.beat(claim.id, "runner", 100)
+    db.beat(claim.task_id, "runner", 100)
 
     assert give_up(db, found) == []
-    assert db.status(claim.id) == "RUNNING"
+    assert db.status(claim.task_id) == "RUNNING"
 
 
 def test_outcome_after_the_look_wins(db: Database) -> None:
@@ -139,8 +138,8 @@ def test_outcome_after_the_look_wins(db: Database) -> None:
     db.complete(claim)
 
     assert give_up(db, found) == []
-    assert db.status(claim.id) == "COMPLETED"
-    assert len(db.attempts(claim.id)) == 1
+    assert db.status(claim.task_id) == "COMPLETED"
+    assert len(db.attempts(claim.task_id)) == 1
 
 
 def test_late_outcome_of_a_given_up_run_is_dropped(db: Database) -> None:
@@ -152,8 +151,8 @@ def test_late_outcome_of_a_given_up_run_is_dropped(db: Database) -> None:
     (refusal,) = db.complete(claim)
 
     assert refusal.outcome == "claim_lost"
-    assert db.status(claim.id) == "FAILED"
-    assert len(db.attempts(claim.id)) == 1
+    assert db.status(claim.task_id) == "FAILED"
+    assert len(db.attempts(claim.task_id)) == 1
 
 
 def test_rows_locked_by_others_are_skipped(committing: Database, database_url: str) -> None:

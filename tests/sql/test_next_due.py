@@ -2,7 +2,7 @@
 
 import pytest
 
-from horsies.database.tasks import next_due
+from horsies.worker.statements import next_due
 from support.database import Database, at
 
 

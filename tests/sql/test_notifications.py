@@ -5,7 +5,8 @@ from collections import Counter
 import psycopg
 import pytest
 
-from horsies.database.tasks import cancel_tasks, enqueue_tasks, requeue_tasks
+from horsies.operations.statements import cancel_tasks, requeue_tasks
+from horsies.sending.statements import enqueue_tasks
 from support.database import Database, new_task
 
 CHANNELS = (

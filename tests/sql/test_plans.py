@@ -6,15 +6,16 @@ from datetime import timedelta
 import psycopg
 import pytest
 
-from horsies.database.recovery import expire_tasks, requeue_stale_claims, stale_runs
-from horsies.database.tasks import (
-    Mark,
-    cancel_tasks,
-    enqueue_tasks,
-    next_due,
-    read_results,
+from horsies.operations.statements import cancel_tasks
+from horsies.recovery.statements import (
+    expire_tasks,
+    lost_runs,
+    requeue_stale_claims,
     return_unheld_tasks,
 )
+from horsies.results.statements import read_results
+from horsies.sending.statements import enqueue_tasks
+from horsies.worker.statements import Mark, next_due
 from support import cluster
 from support.database import Database, at, new_task
 
@@ -81,7 +82,7 @@ def test_claim_reads_about_what_it_takes(db: Database) -> None:
 def test_claim_from_marks_reads_about_what_it_takes(db: Database) -> None:
     marks = {("default", 100, 1): Mark(at(-25), "x")}
 
-    claims = db.claim(100, is_full_look=False, marks=marks)
+    claims = db.claim(100, is_full_scan=False, marks=marks)
 
     assert len(claims) == 100
     assert 100 <= rows_read(db) < 1_000
@@ -100,11 +101,11 @@ def test_claim_walks_a_small_part_of_a_deep_backlog(committing: Database, lane: 
 
     rows = committing.claim_pass(
         task_lanes={"a": 2}, lane_starts=[100, 0] if lane == 1 else [0, 100], lane_claims=[0, 0],
-        sparse_lanes=[False, lane == 2], is_full_look=False,
+        sparse_lanes=[False, lane == 2], is_full_scan=False,
         marks={("default", 100, lane): Mark(at(-90), "x")},
     )  # fmt: skip
 
-    assert sum(bool(row.id) for row in rows) == (100 if lane == 1 else 0)
+    assert sum(bool(row.task_id) for row in rows) == (100 if lane == 1 else 0)
     assert claim_index_blocks_read(committing) - blocks_before < 100, "of more than a thousand"
 
 
@@ -158,7 +159,7 @@ def test_maintenance_that_finds_nothing_reads_only_what_is_in_flight(db: Databas
     db.run(next_due(["default"]))
     assert rows_read(db) < 100
 
-    db.run(stale_runs(timedelta(hours=1)))
+    db.run(lost_runs(timedelta(hours=1)))
     db.run(requeue_stale_claims(timedelta(hours=1), []))
     db.run(return_unheld_tasks("worker-a", []))
     assert rows_read(db) <= 100 + 4 * 10_000

@@ -5,7 +5,7 @@ from datetime import timedelta
 import psycopg
 import pytest
 
-from horsies.database import recovery
+from horsies.recovery import statements as recovery
 from support.database import Database, at
 
 HOUR = 3600.0
@@ -47,14 +47,14 @@ def test_worker_snapshots_leave_by_age(db: Database) -> None:
 def test_ended_task_leaves_with_its_attempts_and_logs(db: Database) -> None:
     claim = db.running()
     db.complete(claim)
-    db.insert("horsies_task_logs", task_id=claim.id, attempt=1, log="text")
+    db.insert("horsies_task_logs", task_id=claim.task_id, attempt=1, log="text")
     db.set_now(2 * HOUR)
 
     count = prune(db, "prune COMPLETED tasks")
 
     assert count == 1
     assert db.statuses() == {}
-    assert db.attempts(claim.id) == []
+    assert db.attempts(claim.task_id) == []
     assert db.value("select count(*) from horsies_task_logs") == 0
 
 

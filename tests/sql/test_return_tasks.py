@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from horsies.database.tasks import return_unheld_tasks
+from horsies.recovery.statements import return_unheld_tasks
 from support.database import Database, at
 
 CLAIM_COLUMNS = ("claimed_at", "claimed_by_worker_id", "claim_expires_at")
@@ -18,12 +18,12 @@ def test_returned_claim_is_pending_again(db: Database) -> None:
 
     outcomes = db.give_back(claim)
 
-    row = db.task(claim.id)
+    row = db.task(claim.task_id)
     assert outcomes == ["returned"]
     assert (row["status"], row["claimed"], row["retry_count"]) == ("PENDING", False, 0)
     assert {name: row[name] for name in CLAIM_COLUMNS} == dict.fromkeys(CLAIM_COLUMNS)
     assert (row["updated_at"], row["enqueued_at"]) == (at(5), at(-10))
-    assert db.attempts(claim.id) == []
+    assert db.attempts(claim.task_id) == []
 
 
 @pytest.mark.parametrize(
@@ -39,25 +39,25 @@ def test_lost_claim_changes_nothing(db: Database, change: dict[str, Any], owner:
     claim = db.claimed()
     for column, value in change.items():
         db.execute(f"update horsies_tasks set {column} = %s", value)
-    before = db.task(claim.id)
+    before = db.task(claim.task_id)
 
     assert db.give_back(claim, owner=owner) == ["claim_lost"]
-    assert db.task(claim.id) == before
+    assert db.task(claim.task_id) == before
 
 
 def test_rows_of_a_lost_answer_go_back_without_an_attempt(db: Database) -> None:
     held, waiting, started = db.running(), db.claimed(), db.running()
 
-    (answer,) = db.run(return_unheld_tasks("worker-a", [held.id]))
+    (answer,) = db.run(return_unheld_tasks("worker-a", [held.task_id]))
 
     assert answer.value == 2
-    assert db.status(held.id) == "RUNNING"
+    assert db.status(held.task_id) == "RUNNING"
     for claim in (waiting, started):
-        row = db.task(claim.id)
+        row = db.task(claim.task_id)
         columns = CLAIM_COLUMNS + RUN_COLUMNS
         assert (row["status"], row["claimed"], row["retry_count"]) == ("PENDING", False, 0)
         assert {name: row[name] for name in columns} == dict.fromkeys(columns)
-        assert db.attempts(claim.id) == []
+        assert db.attempts(claim.task_id) == []
 
 
 def test_unheld_rows_of_other_workers_are_left_alone(db: Database) -> None:
@@ -66,4 +66,4 @@ def test_unheld_rows_of_other_workers_are_left_alone(db: Database) -> None:
     (answer,) = db.run(return_unheld_tasks("worker-b", []))
 
     assert answer.value == 0
-    assert db.status(claim.id) == "RUNNING"
+    assert db.status(claim.task_id) == "RUNNING"

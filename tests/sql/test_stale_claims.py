@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 import psycopg
 import pytest
 
-from horsies.database.recovery import requeue_stale_claims
+from horsies.recovery.statements import requeue_stale_claims
 from support.database import Database, at
 
 
@@ -21,13 +21,13 @@ def test_claim_without_a_sign_of_life_goes_back(db: Database) -> None:
 
     count = requeue(db)
 
-    row = db.task(claim.id)
+    row = db.task(claim.task_id)
     assert count == 1
     assert (row["status"], row["claimed"], row["retry_count"]) == ("PENDING", False, 0)
     names = ("claimed_at", "claimed_by_worker_id", "claim_expires_at")
     assert {name: row[name] for name in names} == dict.fromkeys(names)
     assert (row["updated_at"], row["enqueued_at"]) == (at(101), at(-10))
-    assert db.attempts(claim.id) == []
+    assert db.attempts(claim.task_id) == []
 
 
 @pytest.mark.seed("S40", "S49")
@@ -44,7 +44,7 @@ def test_newest_claimer_heartbeat_counts(
     db: Database, role: str, sent_at: float, count: int
 ) -> None:
     claim = db.claimed()
-    db.beat(claim.id, role, sent_at)
+    db.beat(claim.task_id, role, sent_at)
     db.set_now(101)
 
     assert requeue(db) == count
@@ -62,7 +62,7 @@ def test_claims_written_by_hand_go_back_without_flag_and_lease(
 
 def test_old_heartbeat_does_not_make_a_fresh_claim_stale(db: Database) -> None:
     claim = db.claimed()
-    db.beat(claim.id, "claimer", -1_000)
+    db.beat(claim.task_id, "claimer", -1_000)
     db.set_now(50)
 
     assert requeue(db) == 0
@@ -73,7 +73,7 @@ def test_claims_of_a_worker_proven_gone_need_no_threshold(db: Database) -> None:
 
     assert requeue(db, gone=("worker-b",)) == 0
     assert requeue(db, gone=("worker-a",)) == 1
-    assert db.status(claim.id) == "PENDING"
+    assert db.status(claim.task_id) == "PENDING"
 
 
 @pytest.mark.seed("S41")
@@ -82,7 +82,7 @@ def test_running_task_is_never_requeued(db: Database) -> None:
     db.set_now(1_000_000)
 
     assert requeue(db, gone=("worker-a",)) == 0
-    assert db.status(claim.id) == "RUNNING"
+    assert db.status(claim.task_id) == "RUNNING"
 
 
 def test_rows_locked_by_others_are_skipped(committing: Database, database_url: str) -> None:

@@ -14,7 +14,7 @@ def test_start_sets_time_and_the_executing_process(db: Database) -> None:
 
     outcomes = db.start(claim, pid=4321)
 
-    row = db.task(claim.id)
+    row = db.task(claim.task_id)
     assert outcomes == ["started"]
     assert row["status"] == "RUNNING"
     assert row["started_at"] == row["updated_at"] == at(5)
@@ -31,16 +31,16 @@ def test_overdue_claim_expires_and_keeps_its_claim_columns(db: Database) -> None
 
     outcomes = db.start(claim)
 
-    row = db.task(claim.id)
-    error = db.error_of(claim.id)
+    row = db.task(claim.task_id)
+    error = db.error_of(claim.task_id)
     assert outcomes == ["expired"]
     assert (row["status"], row["error_code"]) == ("EXPIRED", "TASK_EXPIRED")
     assert (row["failed_at"], row["started_at"]) == (at(5), None)
     assert (row["claimed"], row["claim_expires_at"]) == (False, None)
     assert (row["claimed_at"], row["claimed_by_worker_id"]) == (at(0), "worker-a")
     assert error["error_code"] == {"__builtin_task_code__": "TASK_EXPIRED"}
-    assert error["data"] == {"task_id": claim.id, "worker_id": "worker-a"}
-    assert db.attempts(claim.id) == []
+    assert error["data"] == {"task_id": claim.task_id, "worker_id": "worker-a"}
+    assert db.attempts(claim.task_id) == []
 
 
 @pytest.mark.seed("S15", "S123")
@@ -60,13 +60,13 @@ def test_lost_claim_changes_nothing(db: Database, change: dict[str, Any], owner:
     claim = db.claimed()
     for column, value in change.items():
         db.execute(f"update horsies_tasks set {column} = %s", value)
-    before = db.task(claim.id)
+    before = db.task(claim.task_id)
 
     outcomes = db.start(claim, owner=owner)
 
     assert outcomes == ["claim_lost"]
-    assert db.task(claim.id) == before
-    assert db.attempts(claim.id) == []
+    assert db.task(claim.task_id) == before
+    assert db.attempts(claim.task_id) == []
 
 
 def test_deleted_task_is_a_lost_claim(db: Database) -> None:
@@ -89,7 +89,7 @@ def test_expiry_explains_before_a_stopped_workflow(
     db.execute(
         "insert into horsies_workflow_tasks (id, workflow_id, task_index, task_name, task_id) "
         "values ('n', 'w', 0, 'job', %s)",
-        claim.id,
+        claim.task_id,
     )
     db.set_now(5)
 

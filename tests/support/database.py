@@ -10,10 +10,12 @@ import psycopg
 from psycopg import Connection, sql
 from psycopg.rows import dict_row
 
-from horsies.database import tasks
-from horsies.database.rows import FailReceipt, NewTask, Receipt
-from horsies.database.statement import Statement, run_blocking
-from horsies.tasks.claims import ClaimedTask, Completion
+from horsies.database.statement import Receipt, Statement, run_blocking
+from horsies.sending.rows import NewTask
+from horsies.worker import statements
+from horsies.worker.held_task import Completion, HeldTask
+from horsies.worker.identity import WorkerIdentity
+from horsies.worker.statements import FailReceipt
 from support.eventually import eventually
 
 Row = TypeVar("Row")
@@ -125,17 +127,15 @@ class Database:
             "select * from horsies_task_attempts where task_id = %s order by attempt", task_id
         )
 
-    def claim(self, count: int = 1, *, waiting: int = 0, **fields: Any) -> list[ClaimedTask]:
+    def claim(self, count: int = 1, *, waiting: int = 0, **fields: Any) -> list[HeldTask]:
         """One claim pass: `count` tasks may start, `waiting` more may wait in the buffer."""
         rows = self.claim_pass(count, waiting=waiting, **fields)
-        return [row for row in rows if row.id]
+        return [row for row in rows if row.task_id]
 
-    def claim_pass(self, count: int = 1, *, waiting: int = 0, **fields: Any) -> list[ClaimedTask]:
+    def claim_pass(self, count: int = 1, *, waiting: int = 0, **fields: Any) -> list[HeldTask]:
         """All a pass answers: tasks, and rows without id that say how far a lane was searched."""
         request: dict[str, Any] = {
-            "owner_id": "worker-a",
-            "hostname": "host-a",
-            "own_pid": 1000,
+            "identity": WorkerIdentity(fields.pop("owner_id", "worker-a"), "host-a", 1000),
             "lease": timedelta(seconds=60),
             "queues": ["default"],
             "queue_caps": [None] * len(fields.get("queues", ["default"])),
@@ -146,41 +146,43 @@ class Database:
             "sparse_lanes": [False] * len(fields.get("lane_starts", [count])),
             "child_pids": list(range(2001, 2001 + count)),
             "batch_limit": 0,
-            "is_full_look": True,
+            "is_full_scan": True,
             "counts_claims": True,
             "marks": {},
         }
-        return self.run(tasks.claim_tasks(tasks.ClaimRequest(**{**request, **fields})))
+        return self.run(statements.claim_tasks(statements.ClaimRequest(**{**request, **fields})))
 
-    def claimed(self, **columns: Any) -> ClaimedTask:
+    def claimed(self, **columns: Any) -> HeldTask:
         """A new task that waits CLAIMED in worker-a's buffer."""
         return self._take(self.insert(**columns), count=0, waiting=1)
 
-    def running(self, **columns: Any) -> ClaimedTask:
+    def running(self, **columns: Any) -> HeldTask:
         """A new task that worker-a runs."""
         return self._take(self.insert(**columns), count=1, waiting=0)
 
-    def _take(self, task_id: str, *, count: int, waiting: int) -> ClaimedTask:
+    def _take(self, task_id: str, *, count: int, waiting: int) -> HeldTask:
         queue = self.task(task_id)["queue_name"]
         (taken,) = self.claim(count, waiting=waiting, queues=[queue])
-        assert taken.id == task_id, "another task was in front"
+        assert taken.task_id == task_id, "another task was in front"
         return taken
 
-    def start(self, *claims: ClaimedTask, owner: str = "worker-a", pid: int = 2001) -> list[str]:
+    def start(self, *claims: HeldTask, owner: str = "worker-a", pid: int = 2001) -> list[str]:
         pids = [pid] * len(claims)
-        return _outcomes(self.run(tasks.start_tasks(owner, "host-a", claims, pids)))
+        return _outcomes(
+            self.run(statements.start_tasks(WorkerIdentity(owner, "host-a", 1000), claims, pids))
+        )
 
-    def complete(self, *claims: ClaimedTask, owner: str = "worker-a") -> list[Receipt]:
-        ends = [Completion(claim, OK) for claim in sorted(claims)]
-        return self.run(tasks.complete_tasks(owner, ends))
+    def complete(self, *claims: HeldTask, owner: str = "worker-a") -> list[Receipt]:
+        ends = [Completion(claim, OK) for claim in sorted(claims, key=lambda one: one.task_id)]
+        return self.run(statements.complete_tasks(owner, ends))
 
-    def fail(self, claim: ClaimedTask, *, owner: str = "worker-a", **fields: Any) -> FailReceipt:
+    def fail(self, claim: HeldTask, *, owner: str = "worker-a", **fields: Any) -> FailReceipt:
         values = {"attempt_outcome": "FAILED", "error_code": "BROKEN", "error_message": "broke"}
         end = Completion(claim, FAILURE, **{**values, **fields})
-        return self.run(tasks.fail_tasks(owner, [end]))[0]
+        return self.run(statements.fail_tasks(owner, [end]))[0]
 
-    def give_back(self, *claims: ClaimedTask, owner: str = "worker-a") -> list[str]:
-        return _outcomes(self.run(tasks.return_tasks(owner, list(claims))))
+    def give_back(self, *claims: HeldTask, owner: str = "worker-a") -> list[str]:
+        return _outcomes(self.run(statements.return_tasks(owner, list(claims))))
 
     def beat(self, task_id: str, role: str, seconds: float) -> None:
         self.insert(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from horsies.executors.zygote import serve
+from horsies.executors.fork_server_main import serve
 from support.executor_tasks import TestDefinitions, note
 
 folder = Path(sys.argv[1])

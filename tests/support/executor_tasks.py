@@ -243,7 +243,7 @@ class TestDefinitions:
 
     def __init__(self, *start_hooks: Callable[[], None]) -> None:
         self.start_hooks = start_hooks
-        self.journal = None
+        self.begun = None
         broker = PostgresConfig(database_url="postgresql://nobody@localhost/nothing")
         config = AppConfig(broker=broker, allow_plain_returns=True)
         self._definitions = {

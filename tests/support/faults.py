@@ -16,7 +16,7 @@ import psutil
 import psycopg
 
 from horsies import Horsies
-from horsies.executors.journal import find_journal
+from horsies.recovery.begun_slots import find_begun_slots
 from horsies.states import TASK_TRANSITIONS, TaskStatus
 from support.cluster import kill_process
 from support.eventually import eventually
@@ -70,7 +70,7 @@ class Scene:
         self.environment = os.environ | given
         self.module: Any = _load(given)
         self.app: Horsies = self.module.app
-        self.app.get_broker().session.ensure_schema()
+        self.app.get_broker().database.ensure_schema()
         self._execute(_AUDIT)
 
     def start_worker(
@@ -179,18 +179,18 @@ class Scene:
             if worker.poll() is None:
                 worker.kill()
             worker.wait()
-        self._remove_journals()
+        self._remove_begun_slots()
         self.app.get_broker().close()
         self._log.close()
         Path(self.ledger).unlink()
         Path(f"{self.ledger}.open").unlink(missing_ok=True)
 
-    def _remove_journals(self) -> None:
+    def _remove_begun_slots(self) -> None:
         """Of killed workers: no peer in this database is left to do it."""
         with suppress(psycopg.Error):
             for (worker_id,) in self.rows("select distinct worker_id from horsies_worker_states"):
-                if journal := find_journal(worker_id):
-                    journal.remove()
+                if begun_slots := find_begun_slots(worker_id):
+                    begun_slots.remove()
 
     def log(self) -> str:
         self._log.seek(0)

@@ -7,7 +7,8 @@ import click
 import pytest
 
 from horsies.cli import main
-from horsies.errors import ConfigurationError, ErrorCode
+from horsies.codes import ErrorCode
+from horsies.errors import ConfigurationError
 
 
 def _run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from horsies.codes import ErrorCode
 from horsies.config import (
     AppConfig,
     CustomQueueConfig,
@@ -17,7 +18,7 @@ from horsies.config import (
     WorkerResilienceConfig,
 )
 from horsies.config.database import mask_url, to_psycopg_url
-from horsies.errors import ConfigurationError, ErrorCode, HorsiesError, MultipleValidationErrors
+from horsies.errors import ConfigurationError, HorsiesError, MultipleValidationErrors
 from horsies.states import TaskStatus
 
 BROKER = PostgresConfig(database_url="postgresql://user:secret@localhost/horses")

@@ -30,7 +30,7 @@ PATHS = {
     "horsies.core.codec.serde": """horsies.codec.serde to_jsonable rehydrate_value args_to_json
         kwargs_to_json dumps_json loads_json json_to_args json_to_kwargs task_result_from_json
         serialize_error_payload""",
-    "horsies.core.utils.fingerprint": "horsies.codec.fingerprint enqueue_fingerprint",
+    "horsies.core.utils.fingerprint": "horsies.sending.fingerprint enqueue_fingerprint",
     "horsies.core.utils.url": "horsies.config.database to_psycopg_url",
     "horsies.core.errors": """horsies.errors HorsiesError ConfigurationError TaskDefinitionError
         RegistryError NotRegistered DuplicateTaskNameError WorkflowValidationError

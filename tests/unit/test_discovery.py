@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from horsies.errors import ErrorCode
+from horsies.codes import ErrorCode
 from horsies.tasks.discovery import (
     expand_module_globs,
     import_entry,

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from horsies.codes import ErrorCode
 from horsies.errors import (
     ConfigurationError,
     DuplicateTaskNameError,
-    ErrorCode,
     HorsiesError,
     MultipleValidationErrors,
     NotRegistered,

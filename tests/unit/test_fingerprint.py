@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from horsies.codec.fingerprint import enqueue_fingerprint
+from horsies.sending.fingerprint import enqueue_fingerprint
 
 SENT_AT = datetime(2024, 1, 2, 3, 4, 5, tzinfo=UTC)
 PAYLOAD: dict[str, Any] = {

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from horsies.errors import DuplicateTaskNameError, ErrorCode, NotRegistered, SourceLocation
+from horsies.codes import ErrorCode
+from horsies.errors import DuplicateTaskNameError, NotRegistered, SourceLocation
 from horsies.tasks.registry import TaskRegistry
 
 HERE = SourceLocation("stable/tasks.py", 10)

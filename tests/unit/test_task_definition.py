@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from horsies.codes import ErrorCode
 from horsies.config import AppConfig, CustomQueueConfig, PostgresConfig, QueueMode
-from horsies.errors import ConfigurationError, ErrorCode, HorsiesError, TaskDefinitionError
+from horsies.errors import ConfigurationError, HorsiesError, TaskDefinitionError
 from horsies.result import (
     ContractCode,
     Err,

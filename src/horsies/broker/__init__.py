@@ -1,1 +1,1 @@
-"""PostgresBroker: a thin class over one file per concern."""
+"""PostgresBroker: the contract's methods, each handed on to the package that does the work."""

@@ -1,63 +1,62 @@
-"""PostgresBroker: the object that talks to the database for an app.
-
-A façade; each concern has its own file.
-"""
+"""PostgresBroker: the contract's methods, each handed on to the package that does the work."""
 
 import asyncio
-from collections.abc import Callable
 from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Any, Literal
 
-from horsies.broker import health, operations, orm, status
-from horsies.broker.enqueue import Answer, Enqueuer
-from horsies.broker.lost import LostRuns
-from horsies.broker.results import AnyResult, ResultWaiter
-from horsies.broker.session import FAILURES, Operation, Session, operation_error
-from horsies.broker.types import (
-    BrokerErrorCode,
-    BrokerOperationError,
-    BrokerResult,
-    DatabasePing,
-    TaskInfo,
-    TransparentOk,
-    WorkerPong,
-)
 from horsies.clock import utc_now
-from horsies.codec.results import UNTYPED, read_result
+from horsies.codes import BrokerErrorCode
 from horsies.config import PostgresConfig
-from horsies.database.recovery import BATCH
-from horsies.database.rows import NewTask, Receipt
-from horsies.database.tasks import Filter
-from horsies.ids import new_id
+from horsies.database.database import Database
+from horsies.database.operation import FAILURES, operation_error
+from horsies.database.orm import make_session_factory
+from horsies.operations import health
+from horsies.operations.cancel import cancel_all, cancel_one
+from horsies.operations.filters import TaskFilter
+from horsies.operations.health import DatabasePing, WorkerPong
+from horsies.operations.paging import count
+from horsies.operations.requeue import requeue_all, requeue_one, rerun_one
+from horsies.recovery import manual
+from horsies.recovery.lost_runs import end_lost_runs
 from horsies.result import Err, Ok
+from horsies.result.broker import BrokerOperationError, BrokerResult, TransparentOk
+from horsies.results.reading import AnyResult, Decode, attempts_of, decode_untyped, task_info
+from horsies.results.status import status
+from horsies.results.task_info import TaskInfo
+from horsies.results.waiting import ResultWaiter
+from horsies.sending.enqueuer import Enqueuer, EnqueueResult
+from horsies.sending.rows import NewTask
 from horsies.tasks.options import parse_task_options
 
 UniqueScope = Literal["unfinished", "stored"]
 
 
 class PostgresBroker:
-    """All operations on one database. May be used from several threads and event loops."""
+    """All operations on one database. May be used from several threads and event loops.
 
-    def __init__(self, config: PostgresConfig) -> None:
+    `app` is the app it belongs to, `decode` reads stored results by the types of the app's tasks;
+    `Horsies.get_broker` sets both.
+    """
+
+    def __init__(self, config: PostgresConfig, *, decode: Decode = decode_untyped) -> None:
         self.config = config
-        self.app: Any = None
-        self.session = Session(config)
-        self.enqueuer = Enqueuer(self.session)
-        self._waiter = ResultWaiter(self.session, self._decode)
-        self._lost = LostRuns(self.session)
+        self.app: object = None
+        self.decode = decode
+        self.database = Database(config)
+        self.enqueuer = Enqueuer(self.database)
+        self._waiter = self._new_waiter()
+
+    def _new_waiter(self) -> ResultWaiter:
+        return ResultWaiter(self.database, self._decode)
 
     def _decode(self, task_name: str, text: str) -> AnyResult:
-        """By the registered task's type when this process knows the task, else as plain values."""
-        if self.app is not None and task_name in self.app.tasks:
-            result: AnyResult = self.app.tasks[task_name].definition.decode_result(text)
-            return result
-        return read_result(text, UNTYPED)
+        return self.decode(task_name, text)  # looked up each time: the app may come later
 
     async def ensure_schema_initialized(self) -> BrokerResult[None]:
         """Create or upgrade the tables."""
         try:
-            await self.session.ensure_schema_async()
+            await self.database.ensure_schema_async()
         except FAILURES as error:
             return Err(operation_error(BrokerErrorCode.SCHEMA_INIT_FAILED, error))
         return Ok(None)
@@ -69,7 +68,7 @@ class PostgresBroker:
         row = new_row(task_name, queue_name, **options)
         if isinstance(row, BrokerOperationError):
             return Err(row)
-        return _enqueued(self.enqueuer.enqueue([row])[0])
+        return _enqueued(self.enqueuer.enqueue(row))
 
     async def enqueue_async(
         self, task_name: str, queue_name: str = "default", **options: Any
@@ -97,20 +96,18 @@ class PostgresBroker:
         include_log: bool = False,
     ) -> BrokerResult[TaskInfo | None]:
         """One task as it stands; `Ok(None)` when there is no such row."""
-        found = self.session.perform(
-            operations.task(
-                task_id,
-                self._decode,
-                with_result=include_result,
-                with_failed_reason=include_failed_reason,
-                with_log=include_log,
-            )
+        operation = task_info(
+            task_id,
+            self.decode,
+            with_result=include_result,
+            with_failed_reason=include_failed_reason,
+            with_log=include_log,
         )
+        found = self.database.perform(operation)
         info = found.ok()
         if info is None or not include_attempts:
             return found
-        attempts = self.session.perform(operations.attempts(task_id))
-        return attempts.map(lambda rows: operations.with_attempts(info, rows))
+        return self.database.perform(attempts_of(info))
 
     async def get_task_info_async(
         self,
@@ -132,136 +129,108 @@ class PostgresBroker:
 
     def get_task_status(self, task_id: str) -> BrokerResult[dict[str, Any] | None]:
         """The task as the HTTP status shows it: plain values only."""
-        return self.session.perform(status.status(task_id))
+        return self.database.perform(status(task_id))
 
     async def get_task_status_async(self, task_id: str) -> BrokerResult[dict[str, Any] | None]:
-        return await self.session.perform_async(status.status(task_id))
+        return await self.database.perform_async(status(task_id))
 
     async def cancel_task(self, task_id: str, *, running: bool = False) -> BrokerResult[bool]:
         """Withdraw a task that has not started; with `running`, ask its worker to end it."""
-        return await self.session.perform_async(operations.cancel(task_id, running=running))
+        return await self.database.perform_async(cancel_one(task_id, running=running))
 
     def cancel_task_sync(self, task_id: str, *, running: bool = False) -> BrokerResult[bool]:
-        return self.session.perform(operations.cancel(task_id, running=running))
+        return self.database.perform(cancel_one(task_id, running=running))
 
-    def count_tasks(self, wanted: Filter) -> BrokerResult[int]:
+    def count_tasks(self, wanted: TaskFilter) -> BrokerResult[int]:
         """How many tasks an operation on many would be about."""
-        return self.session.perform(operations.count(wanted))
+        return self.database.perform(count(wanted))
 
-    def cancel_tasks(self, wanted: Filter, *, running: bool = False) -> BrokerResult[int]:
+    def cancel_tasks(self, wanted: TaskFilter, *, running: bool = False) -> BrokerResult[int]:
         """Withdraw all matching tasks; how many were cancelled, or asked to end."""
-        return self._for_all(wanted, lambda ids: operations.cancel_many(ids, running=running))
+        return cancel_all(self.database, wanted, running=running)
 
-    def requeue_tasks(self, wanted: Filter) -> BrokerResult[int]:
+    def requeue_tasks(self, wanted: TaskFilter) -> BrokerResult[int]:
         """Put all matching ended tasks back in their queues; how many."""
-        return self._for_all(wanted, operations.requeue_many)
-
-    def _for_all(
-        self, wanted: Filter, change: Callable[[list[str]], Operation[Receipt, int]]
-    ) -> BrokerResult[int]:
-        total, after = 0, ""
-        while True:
-            page = self.session.perform(operations.matching_ids(wanted, after=after))
-            if isinstance(page, Err):
-                return page
-            if not page.ok_value:
-                return Ok(total)
-            changed = self.session.perform(change(page.ok_value))
-            if isinstance(changed, Err):
-                return changed
-            total, after = total + changed.ok_value, page.ok_value[-1]
+        return requeue_all(self.database, wanted)
 
     async def requeue_task(
         self, task_id: str, *, include_completed: bool = False
     ) -> BrokerResult[bool]:
         """Put an ended task back in its queue as the same row."""
-        return await self.session.perform_async(
-            operations.requeue(task_id, include_completed=include_completed)
+        return await self.database.perform_async(
+            requeue_one(task_id, include_completed=include_completed)
         )
 
     def requeue_task_sync(
         self, task_id: str, *, include_completed: bool = False
     ) -> BrokerResult[bool]:
-        return self.session.perform(
-            operations.requeue(task_id, include_completed=include_completed)
-        )
+        return self.database.perform(requeue_one(task_id, include_completed=include_completed))
 
     async def requeue_failed(
         self, *, task_name: str | None = None, queue_name: str | None = None
     ) -> BrokerResult[int]:
         """Put all matching FAILED tasks back in their queues; how many."""
-        wanted = Filter(("FAILED",), task_name, queue_name)
+        wanted = TaskFilter(("FAILED",), task_name, queue_name)
         return await asyncio.to_thread(self.requeue_tasks, wanted)
 
     async def rerun_task(
         self, task_id: str, *, good_until: datetime | None = None
     ) -> BrokerResult[str | None]:
         """Store a new task with the input of an ended one; the new id."""
-        return await self.session.perform_async(operations.rerun(task_id, new_id(), good_until))
+        return await self.database.perform_async(rerun_one(task_id, good_until))
 
     def rerun_task_sync(
         self, task_id: str, *, good_until: datetime | None = None
     ) -> BrokerResult[str | None]:
-        return self.session.perform(operations.rerun(task_id, new_id(), good_until))
+        return self.database.perform(rerun_one(task_id, good_until))
 
     async def get_stale_tasks(
         self, stale_threshold_minutes: float = 2
     ) -> BrokerResult[list[dict[str, Any]]]:
         """RUNNING tasks without a sign of life for that long."""
-        return _transparent(
-            await self.session.perform_async(operations.stale_tasks(stale_threshold_minutes))
-        )
+        silent_for = timedelta(minutes=stale_threshold_minutes)
+        return _transparent(await self.database.perform_async(manual.list_lost_runs(silent_for)))
 
     async def get_worker_stats(self) -> BrokerResult[list[dict[str, Any]]]:
         """RUNNING tasks grouped by executor."""
-        return await self.session.perform_async(operations.worker_stats())
+        return await self.database.perform_async(manual.list_worker_stats())
 
     async def get_expired_tasks(self) -> BrokerResult[list[dict[str, Any]]]:
         """PENDING tasks past their deadline, not yet reaped."""
-        return await self.session.perform_async(operations.expired_tasks())
+        return await self.database.perform_async(manual.list_expired_tasks())
 
     async def mark_stale_tasks_as_failed(
         self, stale_threshold_ms: int = 300_000
     ) -> BrokerResult[int]:
-        """Give up runs without a sign of life, by hand; counts retried and failed."""
-        stale_after = timedelta(milliseconds=stale_threshold_ms)
-        return _transparent(await self._lost.give_up(stale_after))
+        """End runs without a sign of life, by hand; counts retried and failed."""
+        silent_for = timedelta(milliseconds=stale_threshold_ms)
+        return _transparent(await end_lost_runs(self.database, silent_for))
 
     async def requeue_stale_claimed(self, stale_threshold_ms: int = 120_000) -> BrokerResult[int]:
         """Put claims without a sign of life back, by hand."""
-        operation = operations.requeue_stale_claimed(stale_threshold_ms)
-        return _transparent(await self._in_batches(operation))
+        stale_after = timedelta(milliseconds=stale_threshold_ms)
+        return _transparent(await manual.requeue_stale(self.database, stale_after))
 
     async def expire_pending_tasks(self) -> BrokerResult[int]:
         """End overdue PENDING tasks, by hand."""
-        return await self._in_batches(operations.expire())
-
-    async def _in_batches(self, operation: Operation[Any, int]) -> BrokerResult[int]:
-        total = 0
-        while True:
-            changed = await self.session.perform_async(operation)
-            if isinstance(changed, Err):
-                return changed
-            total += changed.ok_value
-            if changed.ok_value < BATCH:
-                return Ok(total)
+        return await manual.expire_overdue(self.database)
 
     @cached_property
     def session_factory(self) -> Any:
         """SQLAlchemy's `AsyncSession`s on this database; needs the extra `sqlalchemy`."""
-        return orm.make_session_factory(self.session)
+        return make_session_factory(self.database)
 
     def ping(self, timeout_ms: int = 2_000) -> BrokerResult[DatabasePing]:
-        return health.ping_database(self.session, timeout_ms)
+        return health.ping_database(self.database, timeout_ms)
 
     async def ping_async(self, timeout_ms: int = 2_000) -> BrokerResult[DatabasePing]:
-        return await health.ping_database_async(self.session, timeout_ms)
+        return await health.ping_database_async(self.database, timeout_ms)
 
     def ping_workers(self, timeout_ms: int = 1_000) -> BrokerResult[list[WorkerPong]]:
-        return health.ping_workers(self.session, timeout_ms)
+        return health.ping_workers(self.database, timeout_ms)
 
     async def ping_workers_async(self, timeout_ms: int = 1_000) -> BrokerResult[list[WorkerPong]]:
-        return await health.ping_workers_async(self.session, timeout_ms)
+        return await health.ping_workers_async(self.database, timeout_ms)
 
     def close(self) -> BrokerResult[None]:
         """Close the listener and the connections.
@@ -269,18 +238,18 @@ class PostgresBroker:
         The broker opens new ones when it is used again.
         """
         try:
-            self.session.close()
+            self.database.close()
         except FAILURES as error:
             return Err(operation_error(BrokerErrorCode.CLOSE_FAILED, error))
-        self._waiter = ResultWaiter(self.session, self._decode)
+        self._waiter = self._new_waiter()
         return Ok(None)
 
     async def close_async(self) -> BrokerResult[None]:
         try:
-            await self.session.close_async()
+            await self.database.close_async()
         except FAILURES as error:
             return Err(operation_error(BrokerErrorCode.CLOSE_FAILED, error))
-        self._waiter = ResultWaiter(self.session, self._decode)
+        self._waiter = self._new_waiter()
         return Ok(None)
 
 
@@ -315,25 +284,32 @@ def new_row(  # noqa: PLR0913 - the contract's signature
         problem = "sent_at lies in the future; use enqueue_delay_seconds for a delay"
     if problem is not None:
         return BrokerOperationError(BrokerErrorCode.ENQUEUE_FAILED, problem, retryable=False)
-    policy = parse_task_options(task_options).retry_policy
     return NewTask(
-        task_id, task_name, queue_name, priority, args_json, kwargs_json, sent_at, enqueued_at,
-        enqueue_delay_seconds, good_until, policy.max_retries if policy else 0, task_options,
-        enqueue_sha, unique_key, unique_scope == "stored", tags,
-    )  # fmt: skip
+        id=task_id,
+        task_name=task_name,
+        queue_name=queue_name,
+        priority=priority,
+        args=args_json,
+        kwargs=kwargs_json,
+        sent_at=sent_at,
+        enqueued_at=enqueued_at,
+        delay_s=enqueue_delay_seconds,
+        good_until=good_until,
+        max_retries=parse_task_options(task_options).max_retries,
+        task_options=task_options,
+        enqueue_sha=enqueue_sha,
+        unique_key=unique_key,
+        unique_stored=unique_scope == "stored",
+        tags=tags,
+    )
 
 
-def _enqueued(answer: Answer) -> BrokerResult[str]:
-    if not isinstance(answer, Receipt):
-        return Err(operation_error(BrokerErrorCode.ENQUEUE_FAILED, answer))
-    if answer.outcome in ("mismatch", "key_mismatch"):
-        what = "id" if answer.outcome == "mismatch" else "unique key"
-        message = f"task {answer.task_id} already holds this {what} with another payload"
-        return Err(BrokerOperationError(BrokerErrorCode.PAYLOAD_MISMATCH, message, retryable=False))
-    if answer.outcome == "freed":
-        held = TimeoutError("the unique key kept changing hands")
-        return Err(operation_error(BrokerErrorCode.ENQUEUE_FAILED, held))
-    return Ok(answer.task_id)
+def _enqueued(stored: EnqueueResult) -> BrokerResult[str]:
+    if isinstance(stored, Err):
+        error = stored.err_value
+        code = BrokerErrorCode[error.code.name]
+        return Err(BrokerOperationError(code, error.message, error.retryable, error.exception))
+    return Ok(stored.ok_value.task_id)
 
 
 def _transparent(result: BrokerResult[Any]) -> BrokerResult[Any]:

@@ -7,8 +7,9 @@ import click
 import psycopg
 
 from horsies.cli.locating import takes_app
+from horsies.codes import ErrorCode
 from horsies.database.migrate import migrate, migration_sql, pending
-from horsies.errors import ConfigurationError, ErrorCode
+from horsies.errors import ConfigurationError
 from horsies.locator import load_app
 
 
@@ -28,10 +29,10 @@ def command(locator: str | None, *, is_sql: bool, is_check: bool) -> None:
     if is_sql:
         click.echo(migration_sql())
         return
-    session = load_app(locator).get_broker().session
-    schema = session.config.schema
+    database = load_app(locator).get_broker().database
+    schema = database.config.schema
     try:
-        with session.address.connect("horsies migrate") as connection:
+        with database.address.connect("horsies migrate") as connection:
             if is_check:
                 _show_missing(pending(connection, schema=schema))
             applied = migrate(connection, schema=schema)

@@ -6,13 +6,14 @@ from collections.abc import Iterator
 
 from pydantic import Field
 
+from horsies.codes import ErrorCode
 from horsies.config.database import PostgresConfig, mask_url
 from horsies.config.exceptions import ExceptionMapper, default_code_problems, mapper_problems
 from horsies.config.queues import CustomQueueConfig, QueueMode
 from horsies.config.recovery import RecoveryConfig
 from horsies.config.resilience import WorkerResilienceConfig
 from horsies.config.settings import Refused, Settings
-from horsies.errors import ConfigurationError, ErrorCode, HorsiesError
+from horsies.errors import ConfigurationError, HorsiesError
 
 DEFAULT_CLAIM_LEASE_MS = 60_000
 

@@ -9,8 +9,9 @@ from typing import Any
 
 from pydantic import Field
 
+from horsies.codes import ErrorCode
 from horsies.config.settings import Settings
-from horsies.errors import ConfigurationError, ErrorCode, HorsiesError
+from horsies.errors import ConfigurationError, HorsiesError
 
 _URL_PATTERN = re.compile(r"(postgresql(\+psycopg)?|postgres)://", re.IGNORECASE)
 # Up to the last @: a password may hold one unescaped, and masking too much is the safe mistake.

@@ -4,7 +4,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import TypeAlias
 
-from horsies.errors import ConfigurationError, ErrorCode, SourceLocation
+from horsies.codes import ErrorCode
+from horsies.errors import ConfigurationError, SourceLocation
 
 ExceptionMapper: TypeAlias = dict[type[BaseException], str]
 

@@ -5,8 +5,9 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import BeforeValidator, Field
 
+from horsies.codes import ErrorCode
 from horsies.config.settings import Refused, Settings
-from horsies.errors import ConfigurationError, ErrorCode, HorsiesError
+from horsies.errors import ConfigurationError, HorsiesError
 from horsies.states import TASK_TERMINAL_STATES, TaskStatus
 
 _RetentionHours = Annotated[int, Field(ge=1, le=43_800)]

@@ -5,8 +5,9 @@ from typing import ClassVar
 
 from pydantic import ConfigDict, Field
 
+from horsies.codes import ErrorCode
 from horsies.config.settings import Settings
-from horsies.errors import ConfigurationError, ErrorCode, HorsiesError
+from horsies.errors import ConfigurationError, HorsiesError
 
 
 class WorkerResilienceConfig(Settings):

@@ -1,9 +1,9 @@
 """Re-exports: startup errors."""
 
+from horsies.codes import ErrorCode
 from horsies.errors import (
     ConfigurationError,
     DuplicateTaskNameError,
-    ErrorCode,
     HorsiesError,
     MultipleValidationErrors,
     NotRegistered,

@@ -1,9 +1,9 @@
 """Re-exports: the task function and its handle."""
 
-from horsies.client.handle import (
+from horsies.results.handle import (
     TaskHandle,
 )
-from horsies.client.task_function import (
+from horsies.sending.task_function import (
     TaskFunction,
     TaskSendOptions,
 )

@@ -9,8 +9,9 @@ from typing import Any
 import psycopg
 from psycopg import Connection, sql
 
+from horsies.codes import ErrorCode
 from horsies.database.sql_files import functions_digest, functions_sql, migrations, query
-from horsies.errors import ConfigurationError, ErrorCode
+from horsies.errors import ConfigurationError
 
 _FUNCTIONS_VERSION = 0  # the row that remembers which functions are stored
 
@@ -37,16 +38,17 @@ def migrate(connection: Connection[Any], *, schema: str | None = None) -> list[s
 
 
 def _apply(connection: Connection[Any], name: str, *, may_create: bool) -> list[str]:
-    connection.execute(query("schema", "lock_schema").encode(), {"schema": name})
+    connection.execute(query("database", "lock_schema").encode(), {"schema": name})
     if may_create:
         create = sql.SQL("create schema if not exists {}").format(sql.Identifier(name))
         connection.execute(create)
     _enter_schema(connection, name)
-    connection.execute(query("schema", "create_version_table").encode())
+    connection.execute(query("database", "create_version_table").encode())
     applied: list[str] = []
     versions = _applied(connection)
     if versions.get(_FUNCTIONS_VERSION) != functions_digest():
         # Functions first: the migrations' triggers name them, and PL/pgSQL binds tables late.
+        connection.execute(query("database", "drop_functions").encode())
         connection.execute(functions_sql().encode())
         _record(connection, _FUNCTIONS_VERSION, functions_digest())
         applied.append("functions")
@@ -63,7 +65,7 @@ def pending(connection: Connection[Any], *, schema: str | None = None) -> list[s
     with connection.transaction():
         name = resolve_schema(connection, schema)
         _enter_schema(connection, name)
-        has_table = _scalar(connection, query("schema", "has_version_table"), {"schema": name})
+        has_table = _scalar(connection, query("database", "has_version_table"), {"schema": name})
         versions = _applied(connection) if has_table else {}
     newest = max((migration.version for migration in migrations()), default=0)
     if versions and max(versions) > newest:
@@ -82,7 +84,8 @@ def pending(connection: Connection[Any], *, schema: str | None = None) -> list[s
 
 def migration_sql() -> str:
     """Everything `migrate` may run, to read or to hand to a database administrator."""
-    parts = [query("schema", "create_version_table") + ";", functions_sql()]
+    parts = [query("database", name) + ";" for name in ("create_version_table", "drop_functions")]
+    parts.append(functions_sql())
     parts.append(_record_text(_FUNCTIONS_VERSION, functions_digest()))
     for m in migrations():
         parts.append(f"-- migration {m.version:04d}_{m.name}\n{m.sql}")
@@ -92,13 +95,13 @@ def migration_sql() -> str:
 
 def _record_text(version: int, name: str) -> str:
     """The statement of `_record` with its values written out: a number and a name of our own."""
-    text = query("schema", "record_version")
+    text = query("database", "record_version")
     return text.replace("%(version)s", str(version)).replace("%(name)s", f"'{name}'") + ";"
 
 
 def resolve_schema(connection: Connection[Any], schema: str | None) -> str:
     """The schema the tables live in: the configured one, else the connection's default."""
-    found = schema or _scalar(connection, query("schema", "current_schema"), {})
+    found = schema or _scalar(connection, query("database", "current_schema"), {})
     if not isinstance(found, str):
         raise ConfigurationError(
             "the database has no schema to put tables in: its search_path names none that exists",
@@ -113,12 +116,12 @@ def _enter_schema(connection: Connection[Any], name: str) -> None:
 
 
 def _applied(connection: Connection[Any]) -> dict[int, str]:
-    return dict(connection.execute(query("schema", "applied_versions").encode()).fetchall())
+    return dict(connection.execute(query("database", "applied_versions").encode()).fetchall())
 
 
 def _record(connection: Connection[Any], version: int, name: str) -> None:
     connection.execute(
-        query("schema", "record_version").encode(), {"version": version, "name": name}
+        query("database", "record_version").encode(), {"version": version, "name": name}
     )
 
 

@@ -1,8 +1,8 @@
 """The connections of one process, shared by blocking callers and by event loops.
 
-Why not psycopg_pool: it hides a refused connection behind its own time-out and starts threads per
-pool (docs/decisions/0002). Here the caller that needs a connection opens it and sees at once why
-it could not.
+Why not psycopg_pool: it hides a refused connection behind its own timeout and starts threads per
+pool (docs/decisions/0002-own-small-pools.md). Here the caller that needs a connection opens it and
+sees at once why it could not.
 """
 
 import asyncio

@@ -28,9 +28,13 @@ def migrations() -> tuple[Migration, ...]:
 
 @cache
 def functions_sql() -> str:
-    """Every function, `create or replace`, in file order."""
-    sources = sorted((_ROOT / "functions").iterdir(), key=lambda file: file.name)
-    return "\n".join(file.read_text("utf-8") for file in sources)
+    """Every function, `create or replace`, package by package."""
+    packages = sorted((_ROOT / "functions").iterdir(), key=lambda folder: folder.name)
+    return "\n".join(
+        file.read_text("utf-8")
+        for package in packages
+        for file in sorted(package.iterdir(), key=lambda file: file.name)
+    )
 
 
 @cache

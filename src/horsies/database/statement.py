@@ -1,11 +1,11 @@
-"""A statement described once and performed by async code.
+"""A statement is described once and performed by async code, by blocking code or by the user's own.
 
-Blocking code or the user's own transaction.
+The failures of performing one are judged here too: which are worth another try.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import psycopg
 from psycopg import AsyncConnection, Connection
@@ -31,6 +31,19 @@ class Statement(Generic[Row]):
             return made
 
         return make
+
+
+class Scalar(NamedTuple):
+    """One column, whatever it is."""
+
+    value: Any
+
+
+class Receipt(NamedTuple):
+    """What the database answered for one input of a batch."""
+
+    task_id: str
+    outcome: str
 
 
 async def run(connection: AsyncConnection[Any], statement: Statement[Row]) -> list[Row]:
@@ -69,10 +82,10 @@ def is_connection_failure(error: BaseException) -> bool:
     return isinstance(error, _UNREACHABLE)
 
 
-def is_passing(error: BaseException) -> bool:
-    """Whether a service should back off and try again: out of reach.
+def is_transient(error: BaseException) -> bool:
+    """Whether a service should back off and try again.
 
-    Or at odds with itself for now.
+    The database is out of reach, or at odds with itself for now.
     """
     return is_connection_failure(error) or isinstance(error, _TEMPORARY)
 

@@ -1,6 +1,7 @@
 """How the embedded server says no: one configuration error, with the way out."""
 
-from horsies.errors import ConfigurationError, ErrorCode
+from horsies.codes import ErrorCode
+from horsies.errors import ConfigurationError
 
 URL_INSTEAD = "set HORSIES_DATABASE_URL to a PostgreSQL of your own"
 

@@ -6,15 +6,14 @@ from typing import Any
 
 from horsies.clock import monotonic
 from horsies.codec.results import serialize_error_payload
-from horsies.executors.base import Call, Crashed, Delivered, Interrupted
-from horsies.executors.journal import Journal
+from horsies.executors.base import BegunMarks, Call, Crashed, Delivered, Interrupted
 from horsies.executors.output import storable
 from horsies.executors.soft_limit import with_soft_limit
 from horsies.result import Err, OperationalErrorCode, TaskError, TaskResult
 from horsies.tasks.definition import TaskDefinition
 
 
-def run(definition: TaskDefinition | None, call: Call, journal: Journal | None) -> Delivered:
+def run(definition: TaskDefinition | None, call: Call, begun: BegunMarks | None) -> Delivered:
     """Run a plain function here and now; Interrupted and KeyboardInterrupt leave this function."""
     started_at = monotonic()
     if definition is None:
@@ -24,8 +23,8 @@ def run(definition: TaskDefinition | None, call: Call, journal: Journal | None) 
         if isinstance(decoded, Err):
             return _delivered(definition, TaskResult(err=decoded.err_value), started_at)
         args, kwargs = decoded.ok_value
-        if journal is not None:
-            journal.begin(call.slot)
+        if begun is not None:
+            begun.begin(call.slot)
         result = definition.judge(definition.function(*args, **kwargs))
     except (Interrupted, KeyboardInterrupt):
         raise
@@ -35,7 +34,7 @@ def run(definition: TaskDefinition | None, call: Call, journal: Journal | None) 
 
 
 async def run_async(
-    definition: TaskDefinition | None, call: Call, journal: Journal | None
+    definition: TaskDefinition | None, call: Call, begun: BegunMarks | None
 ) -> Delivered:
     """Run a coroutine function; CancelledError leaves it: only the caller knows whose it is.
 
@@ -49,8 +48,8 @@ async def run_async(
         if isinstance(decoded, Err):
             return _delivered(definition, TaskResult(err=decoded.err_value), started_at)
         args, kwargs = decoded.ok_value
-        if journal is not None:
-            journal.begin(call.slot)
+        if begun is not None:
+            begun.begin(call.slot)
         coroutine = definition.function(*args, **kwargs)
         if call.soft_timeout_ms is not None:
             coroutine = with_soft_limit(coroutine, call.soft_timeout_ms / 1000)

@@ -4,23 +4,47 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol, TypeAlias
 
-from horsies.executors.journal import Journal
 from horsies.tasks.definition import TaskDefinition
 
 STOP_GRACE_SECONDS = 5.0
 
 
-class Call(NamedTuple):  # made for every task: a named tuple costs a third of a frozen dataclass
-    """One attempt at one task, as it is handed to an executor."""
+class Call:
+    """One attempt at one task, as it is handed to an executor.
 
-    task_id: str
-    task_name: str
-    attempt: int
-    args: str | None = None
-    kwargs: str | None = None
-    timeout_ms: int | None = None
-    soft_timeout_ms: int | None = None
-    slot: int = 0
+    `slot` is where its beginning is noted, see `BegunMarks`.
+    """
+
+    __slots__ = (
+        "args",
+        "attempt",
+        "kwargs",
+        "slot",
+        "soft_timeout_ms",
+        "task_id",
+        "task_name",
+        "timeout_ms",
+    )
+
+    def __init__(  # noqa: PLR0913, PLR0917 - these travel to a child in this order
+        self,
+        task_id: str,
+        task_name: str,
+        attempt: int,
+        args: str | None = None,
+        kwargs: str | None = None,
+        timeout_ms: int | None = None,
+        soft_timeout_ms: int | None = None,
+        slot: int = 0,
+    ) -> None:
+        self.task_id = task_id
+        self.task_name = task_name
+        self.attempt = attempt
+        self.args = args
+        self.kwargs = kwargs
+        self.timeout_ms = timeout_ms
+        self.soft_timeout_ms = soft_timeout_ms
+        self.slot = slot
 
 
 class Delivered(NamedTuple):
@@ -96,13 +120,20 @@ class ExecutorStartError(Exception):
     """The executor could not start; the message carries the child's traceback."""
 
 
+class BegunMarks(Protocol):
+    """Where it is noted, just before user code, that a call begins; outlives a kill -9."""
+
+    def begin(self, slot: int) -> None: ...
+    def has_begun(self, slot: int) -> bool: ...
+
+
 class Definitions(Protocol):
     """Task definitions by name, and what runs in each child before its first task."""
 
     @property
     def start_hooks(self) -> Sequence[Callable[[], None]]: ...
     @property
-    def journal(self) -> Journal | None: ...
+    def begun(self) -> BegunMarks | None: ...
     def get(self, name: str, /) -> TaskDefinition | None: ...
 
 

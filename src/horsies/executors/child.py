@@ -27,7 +27,7 @@ from horsies.executors.base import (
 )
 from horsies.executors.frames import FrameReader, pack
 from horsies.executors.output import NOTHING, OutputFile
-from horsies.executors.page import SharedPage
+from horsies.executors.shared_page import SharedPage
 from horsies.tasks.definition import TaskDefinition
 
 BEAT_SECONDS = 0.5
@@ -142,7 +142,7 @@ class _Child:
             signal.setitimer(signal.ITIMER_REAL, call.soft_timeout_ms / 1000)
         try:
             self._is_in_function = True
-            return attempt.run(definition, call, self._definitions.journal)
+            return attempt.run(definition, call, self._definitions.begun)
         except SoftTimeout as error:  # it struck outside the function, while encoding
             return attempt.raised(definition, call, error)
         finally:
@@ -165,7 +165,7 @@ class _Child:
 
     async def _coroutine(self, definition: TaskDefinition, call: Call) -> Delivered:
         self._task = asyncio.current_task()
-        return await attempt.run_async(definition, call, self._definitions.journal)
+        return await attempt.run_async(definition, call, self._definitions.begun)
 
     def _should_retire(self) -> bool:
         settings = self._settings
@@ -203,8 +203,8 @@ class _Child:
 
     def _beat(self) -> None:
         """Show life from a thread of its own, and end an orphan where the kernel does not."""
-        zygote_pid = os.getppid()
-        while os.getppid() == zygote_pid:
+        server_pid = os.getppid()
+        while os.getppid() == server_pid:
             self._page.beat_at = monotonic()
             self._output.release_surplus()
             time.sleep(BEAT_SECONDS)

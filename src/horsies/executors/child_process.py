@@ -15,7 +15,7 @@ from horsies.executors.base import Call, Crashed, Done
 from horsies.executors.child import ChildSettings
 from horsies.executors.frames import FrameReader, pack
 from horsies.executors.output import Captured, OutputFile, anonymous_file
-from horsies.executors.page import MAX_QUEUED, PAGE_BYTES, SharedPage
+from horsies.executors.shared_page import MAX_QUEUED, PAGE_BYTES, SharedPage
 
 
 class Run:

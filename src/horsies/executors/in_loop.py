@@ -66,7 +66,7 @@ class InLoopExecutor(LocalExecutor[_Run]):
         run.begun_at = monotonic()
         ended: Delivered | Crashed | None
         try:
-            ended = await attempt.run_async(definition, call, self._definitions.journal)
+            ended = await attempt.run_async(definition, call, self._definitions.begun)
         except asyncio.CancelledError as error:
             # Cancelled by us, or raised by user code: then it is an exception like any other.
             ended = None if run.is_ending() else attempt.raised(definition, call, error)

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from horsies.clock import monotonic
 from horsies.executors.base import (
     STOP_GRACE_SECONDS,
+    BegunMarks,
     Call,
     CaptureSettings,
     Delivered,
@@ -22,10 +23,9 @@ from horsies.executors.base import (
     TimedOut,
 )
 from horsies.executors.child import ChildSettings
+from horsies.executors.child_pool import ChildPool
 from horsies.executors.child_process import ChildProcess, Run, crash
-from horsies.executors.journal import Journal
-from horsies.executors.page import MAX_QUEUED
-from horsies.executors.pool import ChildPool
+from horsies.executors.shared_page import MAX_QUEUED
 
 # A child that has not beaten for this long is frozen: six beats missed.
 _SILENCE_SECONDS = 3.0
@@ -40,7 +40,7 @@ _MAX_HAND_OVERS = 3
 class ProcessExecutor:
     """`count` children forked from one process that has imported the app.
 
-    `bootstrap` is the command that becomes the fork server by calling `zygote.serve(load)`;
+    `bootstrap` is the command that becomes the fork server, by `fork_server_main.serve(load)`;
     `depth` is how many calls a child may hold at once when the executor chooses the child.
     """
 
@@ -53,7 +53,7 @@ class ProcessExecutor:
         max_memory_per_child_mb: int = 0,
         capture: CaptureSettings | None = None,
         grace_seconds: float = STOP_GRACE_SECONDS,
-        journal: Journal | None = None,
+        begun: BegunMarks | None = None,
     ) -> None:
         capture = capture or CaptureSettings()
         settings = ChildSettings(
@@ -62,7 +62,7 @@ class ProcessExecutor:
         self.depth = 1
         self._count = count
         self._grace_seconds = grace_seconds
-        self._journal = journal
+        self._begun = begun
         self._loop: asyncio.AbstractEventLoop
         self._pool = ChildPool(count, bootstrap, settings)
         self._pool.on_ready = self._dispatch
@@ -298,9 +298,9 @@ class ProcessExecutor:
 
     def _has_begun(self, run: Run) -> bool:
         """Whether user code may have run: the child took the call up, and came as far as that."""
-        if self._journal is None or run.is_timed_out or run.is_stopped:
+        if self._begun is None or run.is_timed_out or run.is_stopped:
             return run.has_begun()
-        return run.has_begun() and self._journal.has_begun(run.call.slot)
+        return run.has_begun() and self._begun.has_begun(run.call.slot)
 
     def _hand_over(self, runs: list[Run]) -> None:
         """Give the calls a leaving child will not begin to the others, in their order."""

@@ -88,7 +88,7 @@ class ThreadExecutor(LocalExecutor[_Run]):
             self._loop.call_soon_threadsafe(self._set_timers, run)
         definition = self._definitions.get(run.call.task_name)
         try:
-            return attempt.run(definition, run.call, self._definitions.journal)
+            return attempt.run(definition, run.call, self._definitions.begun)
         except SoftTimeout as error:  # it struck outside the function, while encoding
             return attempt.raised(definition, run.call, error)
         except KeyboardInterrupt as error:

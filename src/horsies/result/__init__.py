@@ -1,6 +1,6 @@
 """Errors as values: Ok and Err for operations, TaskResult and TaskError for tasks, their codes."""
 
-from horsies.result.codes import (
+from horsies.codes import (
     BUILTIN_CODE_REGISTRY,
     BuiltInTaskCode,
     ContractCode,

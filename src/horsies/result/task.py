@@ -19,7 +19,7 @@ from typing import (
 from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, PlainSerializer, PlainValidator
 from pydantic_core import CoreSchema, core_schema
 
-from horsies.result.codes import BUILTIN_CODE_FAMILIES, BUILTIN_CODE_REGISTRY, BuiltInTaskCode
+from horsies.codes import BUILTIN_CODE_FAMILIES, BUILTIN_CODE_REGISTRY, BuiltInTaskCode
 
 T_co = TypeVar("T_co", covariant=True)
 E_co = TypeVar("E_co", covariant=True)

@@ -7,8 +7,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, get_args, get_origin
 
+from horsies.codes import ErrorCode
 from horsies.config.exceptions import default_code_problems, mapper_problems
-from horsies.errors import ErrorCode, SourceLocation, TaskDefinitionError
+from horsies.errors import SourceLocation, TaskDefinitionError
 from horsies.result import TaskError, TaskResult
 from horsies.tasks.retry import RetryPolicy
 

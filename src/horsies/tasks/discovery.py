@@ -12,9 +12,9 @@ from fnmatch import fnmatch
 from pathlib import Path
 from types import ModuleType
 
+from horsies.codes import ErrorCode
 from horsies.errors import (
     ConfigurationError,
-    ErrorCode,
     HorsiesError,
     MultipleValidationErrors,
     SourceLocation,

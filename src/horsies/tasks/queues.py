@@ -2,9 +2,10 @@
 
 from dataclasses import dataclass
 
+from horsies.codes import ErrorCode
 from horsies.config import AppConfig, QueueMode
 from horsies.config.queues import DEFAULT_QUEUE_NAME, DEFAULT_QUEUE_PRIORITY
-from horsies.errors import ConfigurationError, ErrorCode, SourceLocation
+from horsies.errors import ConfigurationError, SourceLocation
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,91 +1,83 @@
-"""Claimed, not yet started: the soft cap's prefetched rows.
+"""Claimed, not yet started: rows prefetched under the soft cap.
 
-Started in claim order as slots free up, or given back.
+Started in claim order as slots become free, or given back.
 """
 
 import logging
-from collections import deque
-from datetime import timedelta
 
 from horsies.clock import monotonic
-from horsies.database.tasks import return_tasks, start_tasks
-from horsies.tasks.claims import ClaimedTask
 from horsies.worker.dispatcher import Dispatcher
+from horsies.worker.held_task import HeldTask
+from horsies.worker.identity import WorkerIdentity
 from horsies.worker.lanes import Lane
-from horsies.worker.link import Link
+from horsies.worker.service_connection import ServiceConnection
+from horsies.worker.statements import return_tasks, start_tasks
 
 _logger = logging.getLogger("horsies.worker")
 
 
 class Buffer:
-    """CLAIMED rows of this worker."""
+    """CLAIMED rows of this worker by id, in claim order."""
 
     def __init__(
-        self, link: Link, owner: tuple[str, str, int], lanes: list[Lane], dispatcher: Dispatcher
+        self,
+        connection: ServiceConnection,
+        identity: WorkerIdentity,
+        lanes: list[Lane],
+        dispatcher: Dispatcher,
     ) -> None:
-        self._link = link
-        self._owner_id, self._hostname, self._own_pid = owner
+        self._connection = connection
+        self._identity = identity
         self._lanes = lanes
         self._dispatcher = dispatcher
-        self.tasks: deque[ClaimedTask] = deque()
-        self.since: dict[str, float] = {}
+        self.tasks: dict[str, HeldTask] = {}
 
-    def add(self, task: ClaimedTask) -> None:
-        self.tasks.append(task)
-        self.since[task.id] = monotonic()
+    def add(self, task: HeldTask) -> None:
+        task.held_since = task.beat_at = monotonic()
+        self.tasks[task.task_id] = task
 
-    def room(self, prefetch: int, lane_count: int) -> list[int]:
+    def room(self, prefetch: int) -> list[int]:
         """How many more rows each lane may have waiting here."""
-        waiting = [0] * lane_count
-        for task in self.tasks:
+        waiting = [0] * len(self._lanes)
+        for task in self.tasks.values():
             waiting[task.lane - 1] += 1
         return [max(0, prefetch - count) for count in waiting]
 
     async def start_waiting(self) -> None:
         """Start what has a slot now, in one statement (T4)."""
-        chosen: list[ClaimedTask] = []
+        chosen: list[HeldTask] = []
         pids: list[int] = []
-        rooms = [lane.room(may_prefetch=False) for lane in self._lanes]
-        plans = [
-            lane.pids(room, self._own_pid) for lane, room in zip(self._lanes, rooms, strict=True)
+        free = [
+            lane.pids(lane.room(may_prefetch=False), self._identity.pid) for lane in self._lanes
         ]
-        for task in self.tasks:
-            if plans[task.lane - 1]:
-                pids.append(plans[task.lane - 1].pop(0))
+        for task in self.tasks.values():
+            if free[task.lane - 1]:
+                pids.append(free[task.lane - 1].pop(0))
                 chosen.append(task)
         if not chosen:
             return
         for task in chosen:
-            self._forget(task)
-        statement = start_tasks(self._owner_id, self._hostname, chosen, pids)
+            del self.tasks[task.task_id]
         try:
-            receipts = await self._link.run(statement)
+            receipts = await self._connection.run(start_tasks(self._identity, chosen, pids))
         except BaseException:
             # Unconfirmed: the lease or the reaper repairs what was not committed; user code must
             # not run.
             _logger.warning("could not confirm the start of %d claimed tasks", len(chosen))
             raise
-        by_id = {task.id: (task, pid) for task, pid in zip(chosen, pids, strict=True)}
-        for receipt in receipts:
-            task, pid = by_id[receipt.task_id]
+        for task, pid, receipt in zip(chosen, pids, receipts, strict=True):
             if receipt.outcome == "started":
-                self._dispatcher.start([task._replace(worker_pid=pid)])
+                task.pid = pid
+                self._dispatcher.start([task])
             elif receipt.outcome == "paused":
-                await self._link.run(return_tasks(self._owner_id, [task]))
+                await self._connection.run(return_tasks(self._identity.worker_id, [task]))
             else:
-                _logger.info("task %s not started: %s", task.id, receipt.outcome)
+                _logger.info("task %s not started: %s", task.task_id, receipt.outcome)
 
-    async def give_back(self, *, older_than: timedelta | None = None) -> int:
-        """Return claims unstarted (T13): all of them, or those that have waited too long."""
-        now = monotonic()
-        limit = 0.0 if older_than is None else older_than.total_seconds()
-        given = [task for task in self.tasks if now - self.since[task.id] >= limit]
-        for task in given:
-            self._forget(task)
+    async def give_back(self) -> int:
+        """Return all claims unstarted (T13); how many."""
+        given = list(self.tasks.values())
+        self.tasks.clear()
         if given:
-            await self._link.run(return_tasks(self._owner_id, given))
+            await self._connection.run(return_tasks(self._identity.worker_id, given))
         return len(given)
-
-    def _forget(self, task: ClaimedTask) -> None:
-        self.tasks.remove(task)
-        del self.since[task.id]

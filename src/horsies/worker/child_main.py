@@ -6,19 +6,20 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from horsies.app import Horsies
-from horsies.errors import ConfigurationError, ErrorCode, HorsiesError
-from horsies.executors import zygote
-from horsies.executors.journal import Journal
+from horsies.codes import ErrorCode
+from horsies.errors import ConfigurationError, HorsiesError
+from horsies.executors import fork_server_main
 from horsies.locator import load_app
+from horsies.recovery.begun_slots import BegunSlots
 from horsies.tasks.definition import TaskDefinition
 
 
 class AppDefinitions:
     """An app's tasks as executors see them."""
 
-    def __init__(self, app: Horsies, journal: Journal | None) -> None:
+    def __init__(self, app: Horsies, begun: BegunSlots | None) -> None:
         self._app = app
-        self.journal = journal
+        self.begun = begun
 
     @property
     def start_hooks(self) -> Sequence[Callable[[], None]]:
@@ -28,17 +29,23 @@ class AppDefinitions:
         return self._app.definition(name)
 
 
+def child_command(locator: str | None, begun_slots: BegunSlots | None) -> list[str]:
+    """The command that starts the fork server."""
+    path = str(begun_slots.path) if begun_slots else ""
+    return [sys.executable, "-m", "horsies.worker.child_main", locator or "", path]
+
+
 def main() -> None:
-    """`python -m horsies.worker.child_main <locator> [<journal>]`."""
+    """`python -m horsies.worker.child_main <locator> <path of the begun slots>`."""
     os.environ["HORSIES_CHILD_PROCESS"] = "1"
     locator, path = sys.argv[1], sys.argv[2]
 
     def load() -> AppDefinitions:
         app = _load_app(locator)
         app.import_task_modules()
-        return AppDefinitions(app, Journal(Path(path)) if path else None)
+        return AppDefinitions(app, BegunSlots(Path(path)) if path else None)
 
-    zygote.serve(load)
+    fork_server_main.serve(load)
 
 
 def _load_app(locator: str) -> Horsies:

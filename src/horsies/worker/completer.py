@@ -13,19 +13,19 @@ from typing import Any, NamedTuple
 import psycopg
 
 from horsies.clock import monotonic
-from horsies.database.rows import FailReceipt, Receipt
-from horsies.database.statement import Statement, is_passing
-from horsies.database.tasks import (
+from horsies.database.statement import Receipt, Statement, is_transient
+from horsies.worker.held_task import Completion, Ending
+from horsies.worker.outcome import unstorable
+from horsies.worker.service_connection import ServiceConnection
+from horsies.worker.statements import (
+    FailReceipt,
     cancel_running_tasks,
     complete_tasks,
     fail_tasks,
     interrupt_tasks,
+    notify_capacity,
     store_logs,
-    tell_capacity,
 )
-from horsies.tasks.claims import Completion, Ending
-from horsies.worker.link import Link
-from horsies.worker.outcome import unstorable
 
 _logger = logging.getLogger("horsies.worker")
 
@@ -57,13 +57,13 @@ class Completer:
 
     def __init__(
         self,
-        link: Link,
+        connection: ServiceConnection,
         owner_id: str,
         on_recorded: Callable[[Sequence[Recorded]], None],
         *,
         has_caps: bool,
     ) -> None:
-        self._link = link
+        self._connection = connection
         self._owner_id = owner_id
         self._on_recorded = on_recorded
         self._has_caps = has_caps
@@ -88,7 +88,7 @@ class Completer:
 
     def held_ids(self) -> list[str]:
         """Tasks whose outcome is not written yet."""
-        return [c.task.id for c in (*self._writing, *self._waiting)]
+        return [c.task.task_id for c in (*self._writing, *self._waiting)]
 
     def overdue_ids(self, seconds: float) -> list[str]:
         """Tasks whose outcome has waited that long for its write (T5 is owed)."""
@@ -124,14 +124,16 @@ class Completer:
             batch.append(completion)
         self._waiting_bytes -= size
         # By id: every writer locks rows in the same order.
-        batch.sort(key=lambda completion: completion.task.id)
+        batch.sort(key=lambda completion: completion.task.task_id)
         return batch
 
     async def _write(self, batch: Sequence[Completion]) -> list[Recorded]:
         try:
-            return await self._link.persistently("writing results", lambda: self._write_once(batch))
+            return await self._connection.persistently(
+                "writing results", lambda: self._write_once(batch)
+            )
         except psycopg.Error as error:
-            if is_passing(error):
+            if is_transient(error):
                 raise
             if len(batch) == 1:
                 return await self._write_refused(batch[0], error)
@@ -144,26 +146,28 @@ class Completer:
         The others go on.
         """
         task = completion.task
-        _logger.error("task %s: its outcome cannot be stored: %s", task.id, error)
+        _logger.error("task %s: its outcome cannot be stored: %s", task.task_id, error)
         reason = str(error).partition("\n")[0].replace("\x00", "")
         instead = unstorable(task, reason)
-        return await self._link.persistently("writing results", lambda: self._write_once([instead]))
+        return await self._connection.persistently(
+            "writing results", lambda: self._write_once([instead])
+        )
 
     async def _write_once(self, batch: Sequence[Completion]) -> list[Recorded]:
-        if not self._has_caps and all(c.way == "complete" and not c.log for c in batch):
-            refusals = await self._link.run(complete_tasks(self._owner_id, batch))
+        if not self._has_caps and all(c.ending == "complete" and not c.log for c in batch):
+            refusals = await self._connection.run(complete_tasks(self._owner_id, batch))
             return _recorded(batch, refusals)
         parts: list[tuple[Ending, list[Completion]]] = [
-            (way, part)
-            for way in _STATEMENTS
-            if (part := [_without_nul(c) for c in batch if c.way == way])
+            (ending, part)
+            for ending in _STATEMENTS
+            if (part := [_without_nul(c) for c in batch if c.ending == ending])
         ]
-        statements = [_STATEMENTS[way](self._owner_id, part) for way, part in parts]
+        statements = [_STATEMENTS[ending](self._owner_id, part) for ending, part in parts]
         if logged := [_without_nul(c) for c in batch if c.log]:
             statements.append(store_logs(logged))
         if self._has_caps:
-            statements.append(tell_capacity(batch))
-        answers = await self._link.run_together(statements)
+            statements.append(notify_capacity(batch))
+        answers = await self._connection.run_together(statements)
         recorded: list[Recorded] = []
         for (_, part), receipts in zip(parts, answers, strict=False):
             recorded += _recorded(part, receipts)
@@ -185,7 +189,7 @@ def _recorded(
     by_id = {receipt.task_id: receipt for receipt in receipts}
     recorded: list[Recorded] = []
     for completion in batch:
-        receipt = by_id.get(completion.task.id)
+        receipt = by_id.get(completion.task.task_id)
         retry_after_s = receipt.retry_after_s if isinstance(receipt, FailReceipt) else None
         recorded.append(
             Recorded(completion, receipt.outcome if receipt else "completed", retry_after_s)

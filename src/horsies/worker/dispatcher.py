@@ -1,7 +1,4 @@
-"""What this worker holds.
-
-Hands started tasks to their executors and turns their ends into completions.
-"""
+"""Hands started tasks to their executors and turns their ends into completions."""
 
 import asyncio
 import logging
@@ -9,60 +6,46 @@ import os
 import random
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from horsies.clock import monotonic
 from horsies.codec.signature import byte_count
 from horsies.config import AppConfig
 from horsies.executors.base import Call, Delivered, NotBegun, Outcome
-from horsies.executors.journal import Journal
-from horsies.tasks.claims import ClaimedTask
+from horsies.recovery.begun_slots import BegunSlots
 from horsies.tasks.options import parse_task_options
 from horsies.worker.completer import Completer
+from horsies.worker.held_task import HeldTask, StopReason
 from horsies.worker.lanes import Lane
-from horsies.worker.outcome import StopReason, judge
+from horsies.worker.outcome import judge
 
 _logger = logging.getLogger("horsies.worker")
 _random = random.SystemRandom()
 _AT_ONCE = 100  # about a millisecond's work
 
 
-@dataclass(slots=True)
-class Running:
-    """A task in an executor."""
-
-    task: ClaimedTask
-    lane: Lane
-    pid: int
-    started_at: float
-    beat_at: float
-    stop: StopReason | None = None
-
-
 class Dispatcher:
-    """Running tasks by id. `on_room` is called when a slot has become free."""
+    """Tasks in executors, by id. `on_slot_freed` is called when one of them has ended."""
 
     def __init__(
         self,
         config: AppConfig,
         lanes: list[Lane],
         completer: Completer,
-        journal: Journal | None,
-        on_room: Callable[[], None],
+        begun_slots: BegunSlots | None,
+        on_slot_freed: Callable[[], None],
     ) -> None:
         self._config = config
         self._lanes = lanes
         self._completer = completer
-        self._journal = journal
+        self._begun_slots = begun_slots
         self._own_pid = os.getpid()
-        self._slots: dict[str, int] = {}
-        self._on_room = on_room
-        self.running: dict[str, Running] = {}
-        self._accepted: deque[Running] = deque()
+        self._on_slot_freed = on_slot_freed
+        self.running: dict[str, HeldTask] = {}
+        self._accepted: deque[HeldTask] = deque()
         self._is_paused = False
         self._warned: set[str] = set()
 
-    def start(self, tasks: Sequence[ClaimedTask]) -> None:
+    def start(self, tasks: Sequence[HeldTask]) -> None:
         """Run tasks whose RUNNING state is committed.
 
         The first hundred now, the rest as the loop comes round: what sleeps in it wakes in time,
@@ -71,11 +54,10 @@ class Dispatcher:
         now = monotonic()
         is_first = not self._accepted
         for task in tasks:
-            lane = self._lanes[task.lane - 1]
-            lane.in_flight += 1
-            held = Running(task, lane, task.worker_pid or self._own_pid, now, now)
-            self.running[task.id] = held
-            self._accepted.append(held)
+            self._lanes[task.lane - 1].in_flight += 1
+            task.held_since = task.beat_at = now
+            self.running[task.task_id] = task
+            self._accepted.append(task)
         if is_first:
             self._submit_some()
 
@@ -92,66 +74,57 @@ class Dispatcher:
     def give_back_accepted(self) -> None:
         """What has not reached its executor goes back unbegun."""
         while self._accepted:
-            held = self._accepted.popleft()
-            held.stop = held.stop or "now"
-            self._submit(held)
+            task = self._accepted.popleft()
+            task.stop = task.stop or "now"
+            self._submit(task)
 
-    def _submit(self, held: Running) -> None:
-        task = held.task
+    def _submit(self, task: HeldTask) -> None:
         options = parse_task_options(task.task_options)
-        call = Call(
-            task.id,
-            task.task_name,
-            task.attempt,
-            task.args,
-            task.kwargs,
-            options.timeout_ms or self._config.task_timeout_ms,
-            options.soft_timeout_ms,
-            self._place(task.id),
-        )
-        if held.stop is None:
-            held.lane.submit(call, self._done, held.pid)
+        task.timeout_ms = options.timeout_ms or self._config.task_timeout_ms
+        task.soft_timeout_ms = options.soft_timeout_ms
+        if self._begun_slots is not None:
+            task.slot = self._begun_slots.place(task.task_id)
+        if task.stop is None:
+            self._lanes[task.lane - 1].submit(task, self._done, task.pid or self._own_pid)
         else:
-            self._done(call, NotBegun())
+            self._done(task, NotBegun())
 
-    def _place(self, task_id: str) -> int:
-        if self._journal is None:
-            return 0
-        slot = self._slots[task_id] = self._journal.place(task_id)
-        return slot
-
-    def settle(self, task_id: str) -> None:
+    def settle(self, task: HeldTask) -> None:
         """The end of this task is recorded."""
-        slot = self._slots.pop(task_id, None)
-        if slot is not None and self._journal is not None:
-            self._journal.release(slot)
+        if self._begun_slots is not None:
+            self._begun_slots.release(task.slot)
         if self._is_paused:
             self._submit_some()
 
     def _done(self, call: Call, outcome: Outcome) -> None:
-        held = self.running.pop(call.task_id)
-        held.lane.in_flight -= 1
-        completion = judge(held.task, outcome, stop=held.stop, random=_random)
+        task = self.running.pop(call.task_id)
+        lane = self._lanes[task.lane - 1]
+        lane.in_flight -= 1
+        completion = judge(task, outcome, random=_random)
         if isinstance(outcome, Delivered):
-            held.lane.measure(outcome.duration_s, completion.size)
-            self._warn_if_large(call, outcome)
+            lane.measure(outcome.duration_s, completion.size)
+            self._warn_if_large(task, outcome)
         self._completer.add(completion)
-        self._on_room()
+        self._on_slot_freed()
 
     def stop(self, task_id: str, reason: StopReason) -> None:
         """End a running task; its outcome follows through its executor."""
-        held = self.running.get(task_id)
-        if held is not None and held.stop is None:
-            held.stop = reason
-            held.lane.executor.stop(task_id)
+        task = self.running.get(task_id)
+        if task is not None and task.stop is None:
+            task.stop = reason
+            self._lanes[task.lane - 1].executor.stop(task_id)
 
-    def _warn_if_large(self, call: Call, outcome: Delivered) -> None:
+    def is_alive(self, task: HeldTask) -> bool:
+        """Whether the executor of a running task shows life."""
+        return self._lanes[task.lane - 1].executor.is_alive(task.task_id)
+
+    def _warn_if_large(self, task: HeldTask, outcome: Delivered) -> None:
         limit = self._config.payload_warn_bytes
-        if limit and byte_count(outcome.result) > limit and call.task_name not in self._warned:
-            self._warned.add(call.task_name)
+        if limit and byte_count(outcome.result) > limit and task.task_name not in self._warned:
+            self._warned.add(task.task_name)
             _logger.warning(
                 "task %s returns results larger than payload_warn_bytes=%d; "
                 "consider storing them elsewhere and returning a reference",
-                call.task_name,
+                task.task_name,
                 limit,
             )

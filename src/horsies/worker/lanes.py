@@ -6,10 +6,17 @@ of whatever kind for one statement only.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from horsies.executors.base import Call, Done, Executor
+from horsies.app import Horsies
+from horsies.executors.base import Call, CaptureSettings, Done, Executor
+from horsies.executors.in_loop import InLoopExecutor
 from horsies.executors.processes import ProcessExecutor
+from horsies.executors.threads import ThreadExecutor
+from horsies.recovery.begun_slots import BegunSlots
+from horsies.worker.child_main import AppDefinitions, child_command
+from horsies.worker.settings import WorkerConfig
 
 Kind: TypeAlias = Literal["process", "async", "blocking"]
 _ORDER: tuple[Kind, ...] = ("process", "async", "blocking")
@@ -36,10 +43,7 @@ class Lane:
         self._mean_bytes = 1.0
 
     def room(self, *, may_prefetch: bool) -> int:
-        """How many more tasks may start now: the free slots.
-
-        And what they work off within the horizon.
-        """
+        """How many more tasks may start now: free slots, and what they do within the horizon."""
         depth = self._depth() if may_prefetch else 1
         if isinstance(self.executor, ProcessExecutor):
             self.executor.depth = depth
@@ -74,6 +78,44 @@ class Lane:
             self.executor.submit(call, done, pid)
         else:
             self.executor.submit(call, done)
+
+
+@dataclass(frozen=True, slots=True)
+class Lanes:
+    """The lanes of a worker; the first is lane 1, where names without a lane of their own run."""
+
+    all: list[Lane]
+    by_task_name: dict[str, int]
+
+
+def make_lanes(app: Horsies, settings: WorkerConfig, begun_slots: BegunSlots | None) -> Lanes:
+    """A lane with its executor for each kind of task the app has."""
+    kinds: dict[str, Kind] = {name: task.definition.execution for name, task in app.tasks.items()}
+    present, by_task_name = lane_names(kinds)
+    capture = CaptureSettings(app.config.capture_task_output, app.config.task_log_max_bytes)
+    definitions = AppDefinitions(app, begun_slots)
+    lanes: list[Lane] = []
+    for kind in present:
+        executor: Executor
+        slots = settings.concurrency
+        if kind == "process" and kind in kinds.values():
+            slots = settings.processes
+            executor = ProcessExecutor(
+                slots,
+                bootstrap=child_command(settings.app_locator, begun_slots),
+                max_tasks_per_child=settings.max_tasks_per_child,
+                max_memory_per_child_mb=settings.max_memory_per_child_mb,
+                capture=capture,
+                begun=begun_slots,
+            )
+        elif kind == "blocking":
+            slots = settings.thread_count
+            executor = ThreadExecutor(definitions, slots, capture=capture)
+        else:
+            # Also lane 1 of an app without process tasks: unknown names only get their error here.
+            executor = InLoopExecutor(definitions, slots, capture=capture)
+        lanes.append(Lane(kind, executor, slots))
+    return Lanes(lanes, by_task_name)
 
 
 def lane_names(kinds: Mapping[str, Kind]) -> tuple[list[Kind], dict[str, int]]:

@@ -1,23 +1,18 @@
 """Pure: how an attempt ended + its task's policy -> the completion that records it."""
 
 from random import Random
-from typing import Any, Literal, TypeAlias, assert_never
+from typing import Any, assert_never
 
 from horsies.codec.results import serialize_error_payload
 from horsies.executors.base import Crashed, Delivered, NotBegun, Outcome, Stopped, TimedOut
 from horsies.result import OperationalErrorCode, OutcomeCode, TaskError, TaskResult
-from horsies.tasks.claims import ClaimedTask, Completion
 from horsies.tasks.options import parse_task_options
 from horsies.tasks.retry import retry_delay_s
-
-# Why the worker ended a run: a cancel request, the end of the drain time, or a second stop signal.
-StopReason: TypeAlias = Literal["cancel", "drain", "now"]
+from horsies.worker.held_task import Completion, HeldTask
 
 
-def judge(
-    task: ClaimedTask, outcome: Outcome, *, stop: StopReason | None, random: Random
-) -> Completion:
-    """The completion to write. `stop` says why the worker itself ended the run, if it did."""
+def judge(task: HeldTask, outcome: Outcome, *, random: Random) -> Completion:
+    """The completion to write. `task.stop` says why the worker itself ended the run, if it did."""
     match outcome:
         case Delivered():
             return _judge_delivered(task, outcome, random)
@@ -35,17 +30,15 @@ def judge(
             )
             return _lost(task, error, text, (log, truncated), random)
         case Stopped() | NotBegun():
-            return _judge_stopped(task, outcome, stop, random)
+            return _judge_stopped(task, outcome, random)
         case never:  # pyright: ignore[reportUnnecessaryComparison]  # proof that none is left
             assert_never(never)
 
 
-def _judge_stopped(
-    task: ClaimedTask, outcome: Stopped | NotBegun, stop: StopReason | None, random: Random
-) -> Completion:
-    if stop == "cancel":
+def _judge_stopped(task: HeldTask, outcome: Stopped | NotBegun, random: Random) -> Completion:
+    if task.stop == "cancel":
         return _cancelled(task, outcome)
-    if stop == "drain" or isinstance(outcome, NotBegun):
+    if task.stop == "drain" or isinstance(outcome, NotBegun):
         return Completion(task, "", "interrupt")
     text = "Worker process crashed: the worker was told to stop at once"
     error = TaskError(
@@ -56,10 +49,10 @@ def _judge_stopped(
     return _lost(task, error, text, (outcome.log, outcome.log_truncated), random)
 
 
-def _cancelled(task: ClaimedTask, outcome: Stopped | NotBegun) -> Completion:
+def _cancelled(task: HeldTask, outcome: Stopped | NotBegun) -> Completion:
     message = "The task was cancelled while it was running"
     error = TaskError(
-        error_code=OutcomeCode.TASK_CANCELLED, message=message, data={"task_id": task.id}
+        error_code=OutcomeCode.TASK_CANCELLED, message=message, data={"task_id": task.task_id}
     )
     text = serialize_error_payload(TaskResult(err=error))
     if isinstance(outcome, NotBegun):  # no message: no attempt is recorded
@@ -70,7 +63,7 @@ def _cancelled(task: ClaimedTask, outcome: Stopped | NotBegun) -> Completion:
     )  # fmt: skip
 
 
-def unstorable(task: ClaimedTask, reason: str) -> Completion:
+def unstorable(task: HeldTask, reason: str) -> Completion:
     """What is recorded instead of an outcome that PostgreSQL refuses."""
     error = TaskError(
         error_code=OperationalErrorCode.WORKER_SERIALIZATION_ERROR,
@@ -80,7 +73,7 @@ def unstorable(task: ClaimedTask, reason: str) -> Completion:
     return _failed(task, error)
 
 
-def _judge_delivered(task: ClaimedTask, delivered: Delivered, random: Random) -> Completion:
+def _judge_delivered(task: HeldTask, delivered: Delivered, random: Random) -> Completion:
     if delivered.is_ok:
         return Completion(
             task,
@@ -102,7 +95,7 @@ def _judge_delivered(task: ClaimedTask, delivered: Delivered, random: Random) ->
 
 
 def _lost(
-    task: ClaimedTask,
+    task: HeldTask,
     error: TaskError,
     reason: str,
     log: tuple[str | None, bool],
@@ -123,12 +116,12 @@ def _lost(
     )
 
 
-def _failed(task: ClaimedTask, error: TaskError) -> Completion:
+def _failed(task: HeldTask, error: TaskError) -> Completion:
     code: Any = error.error_code
     text = serialize_error_payload(TaskResult(err=error))
     return Completion(task, text, "fail", "FAILED", code.value, error.message)
 
 
-def _delay(task: ClaimedTask, code: str | None, random: Random) -> float | None:
+def _delay(task: HeldTask, code: str | None, random: Random) -> float | None:
     policy = parse_task_options(task.task_options).retry_policy
     return retry_delay_s(policy, code, task.attempt, random=random)

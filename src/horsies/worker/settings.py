@@ -3,8 +3,10 @@
 import os
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import cached_property
 
 from horsies.config import AppConfig, QueueMode
+from horsies.worker.identity import WorkerIdentity
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,17 +40,33 @@ class ServedQueue:
     cap: int | None
 
 
-def served_queues(config: AppConfig, chosen: tuple[str, ...]) -> list[ServedQueue]:
-    """The queues this worker serves, best priority first."""
-    if config.queue_mode is QueueMode.DEFAULT:
-        return [ServedQueue("default", 100, None)]
-    queues = [
-        ServedQueue(queue.name, queue.priority, queue.max_concurrency)
-        for queue in config.custom_queues or ()
-        if not chosen or queue.name in chosen
-    ]
-    return sorted(queues, key=lambda queue: queue.priority)
+@dataclass(frozen=True)
+class WorkerContext:
+    """Who the worker is and what it was told; every part of it gets this."""
 
+    config: AppConfig
+    settings: WorkerConfig
+    identity: WorkerIdentity
 
-def claim_lease(config: AppConfig) -> timedelta:
-    return timedelta(milliseconds=config.effective_claim_lease_ms)
+    @cached_property
+    def queues(self) -> list[ServedQueue]:
+        """The queues this worker serves, best priority first."""
+        if self.config.queue_mode is QueueMode.DEFAULT:
+            return [ServedQueue("default", 100, None)]
+        chosen = self.settings.queues
+        queues = [
+            ServedQueue(queue.name, queue.priority, queue.max_concurrency)
+            for queue in self.config.custom_queues or ()
+            if not chosen or queue.name in chosen
+        ]
+        return sorted(queues, key=lambda queue: queue.priority)
+
+    @cached_property
+    def has_caps(self) -> bool:
+        """Whether claims of this worker are limited over the whole cluster."""
+        caps = [self.config.cluster_wide_cap, *(queue.cap for queue in self.queues)]
+        return any(cap is not None for cap in caps)
+
+    @cached_property
+    def lease(self) -> timedelta:
+        return timedelta(milliseconds=self.config.effective_claim_lease_ms)

@@ -1,7 +1,5 @@
 """The worker's own picture of itself, stored every five seconds for people and for its peers."""
 
-import asyncio
-import logging
 import os
 from datetime import datetime
 
@@ -10,39 +8,37 @@ from psycopg.types.json import Jsonb
 
 from horsies.clock import utc_now
 from horsies.config import AppConfig, QueueMode
-from horsies.database.statement import is_passing
-from horsies.database.workers import insert_worker_state
-from horsies.maintenance.processes import process_started_at
-from horsies.worker.buffer import Buffer
-from horsies.worker.claimer import Identity
-from horsies.worker.dispatcher import Dispatcher
-from horsies.worker.link import Link
-from horsies.worker.settings import ServedQueue, WorkerConfig
+from horsies.recovery.process_identity import process_started_at
+from horsies.worker.holdings import Holdings
+from horsies.worker.service_connection import ServiceConnection
+from horsies.worker.settings import WorkerContext
+from horsies.worker.statements import insert_worker_state
 
-_logger = logging.getLogger("horsies.worker")
-_INTERVAL_S = 5.0
 _MIB = 1024 * 1024
 
 
 class Snapshots:
     """A time series in horsies_worker_states."""
 
+    name = "snapshots"
+    interval_s = 5.0
+
     def __init__(
         self,
-        config: AppConfig,
-        settings: WorkerConfig,
-        identity: Identity,
-        queues: list[ServedQueue],
-        parts: tuple[Link, Dispatcher, Buffer],
+        context: WorkerContext,
+        connection: ServiceConnection,
+        holdings: Holdings,
         *,
         holds_lock: bool,
     ) -> None:
-        self._link, self._dispatcher, self._buffer = parts
+        self._connection = connection
+        self._holdings = holdings
         self._process = psutil.Process(os.getpid())
+        config, settings, queues = context.config, context.settings, context.queues
         self._fixed: dict[str, object] = {
-            "worker_id": identity.worker_id,
-            "hostname": identity.hostname,
-            "pid": identity.pid,
+            "worker_id": context.identity.worker_id,
+            "hostname": context.identity.hostname,
+            "pid": context.identity.pid,
             "processes": settings.processes,
             "queues": [queue.name for queue in queues],
             "max_claim_batch": settings.max_claim_batch,
@@ -52,7 +48,7 @@ class Snapshots:
             "queue_max_concurrency": _per_queue(config, {q.name: q.cap for q in queues}),
             "recovery_config": Jsonb(config.recovery.model_dump(mode="json")),
             "worker_started_at": utc_now(),
-            "pid_started_at": process_started_at(identity.pid),
+            "pid_started_at": process_started_at(context.identity.pid),
             "holds_lock": holds_lock,
         }
 
@@ -62,29 +58,18 @@ class Snapshots:
         assert isinstance(started, datetime)
         return started
 
-    async def run(self) -> None:
-        while True:
-            try:
-                await self.run_once()
-            except (
-                Exception
-            ) as error:  # a service loop: a lost snapshot is logged and the next one tried
-                if not is_passing(error):
-                    raise
-                _logger.warning("snapshot not written, the next one is tried: %s", error)
-            await asyncio.sleep(_INTERVAL_S)
-
     async def run_once(self) -> None:
+        """Store one row."""
         columns = {
             **self._fixed,
-            "tasks_running": len(self._dispatcher.running),
-            "tasks_claimed": len(self._buffer.tasks),
+            "tasks_running": len(self._holdings.dispatcher.running),
+            "tasks_claimed": len(self._holdings.buffer.tasks),
             "memory_usage_mb": self._process.memory_info().rss / _MIB,
             "children_memory_mb": self._children_mb(),
             "cpu_percent": self._process.cpu_percent(),
             "memory_percent": self._process.memory_percent(),
         }
-        await self._link.run(insert_worker_state(columns))
+        await self._connection.run(insert_worker_state(columns))
 
     def _children_mb(self) -> float:
         total = 0

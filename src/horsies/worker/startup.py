@@ -9,12 +9,12 @@ import sys
 from collections.abc import Sequence
 
 from horsies.app import Horsies
-from horsies.broker.session import FAILURES
 from horsies.config import AppConfig
 from horsies.config.database import mask_url
-from horsies.database.statement import is_passing
+from horsies.database.operation import FAILURES
+from horsies.database.statement import is_transient
 from horsies.executors.base import ExecutorStartError
-from horsies.worker.link import DatabaseLostError, Link
+from horsies.worker.service_connection import DatabaseLostError, ServiceConnection
 from horsies.worker.settings import WorkerConfig
 from horsies.worker.worker import Worker
 
@@ -31,8 +31,8 @@ async def serve(app: Horsies, settings: WorkerConfig, signals: Sequence[signal.S
             return 0
         app.import_task_modules()
         worker = Worker(app, settings)
-        # The worker's own links carry everything from here on; four connections are promised.
-        app.get_broker().session.pool.close()
+        # The worker's own connections carry everything from here on; four connections are promised.
+        app.get_broker().database.pool.close()
     except DatabaseLostError as error:
         return _failed(error)
     except FAILURES as error:
@@ -86,16 +86,16 @@ async def _prepare(app: Horsies, signals: Sequence[signal.Signals]) -> bool:
 
 
 async def _ensure_schema(app: Horsies) -> None:
-    session = app.get_broker().session
+    database = app.get_broker().database
     resilience = app.config.resilience
     # The address may start the embedded server: not on the event loop.
-    address = await asyncio.to_thread(lambda: session.address)
-    link = Link(address, "horsies start", resilience)
-    await link.persistently("preparing the database", session.ensure_schema_async)
+    address = await asyncio.to_thread(lambda: database.address)
+    connection = ServiceConnection(address, "horsies start", resilience)
+    await connection.persistently("preparing the database", database.ensure_schema_async)
 
 
 def _failed(error: BaseException) -> int:
-    if is_passing(error):
+    if is_transient(error):
         _logger.critical("the worker gives up: %s", error)
     else:
         _logger.critical("the worker cannot go on: %s: %s", type(error).__name__, error)
@@ -115,13 +115,13 @@ def _concurrency(config: AppConfig, settings: WorkerConfig) -> str:
 def _print_banner(app: Horsies, worker: Worker) -> None:
     from horsies.version import __version__
 
-    identity = worker.identity
-    queues = ", ".join(queue.name for queue in worker.queues)
+    identity = worker.context.identity
+    queues = ", ".join(queue.name for queue in worker.context.queues)
     names = app.list_tasks()
     shown = ", ".join(names[:10]) + (f" and {len(names) - 10} more" if len(names) > 10 else "")
     lines = [
         f"horsies {__version__} · {app.role} · pid {identity.pid} on {identity.hostname}",
-        f"  database  {mask_url(app.get_broker().session.address.url)}",
+        f"  database  {mask_url(app.get_broker().database.address.url)}",
         f"  queues    {queues}",
         f"  tasks     {shown or 'none'}",
     ]

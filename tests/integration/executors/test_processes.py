@@ -72,7 +72,8 @@ async def test_unknown_names_and_broken_arguments_are_errors_of_the_task(
     start_processes: StartProcesses,
 ) -> None:
     caller, _ = await start_processes(1)
-    broken = call("add")._replace(args="{not json")
+    broken = call("add")
+    broken.args = "{not json"
 
     unknown, unreadable = await caller.run("nobody"), await caller.submit(broken)
 

@@ -1,7 +1,9 @@
 """Re-exports: what broker methods return."""
 
-from horsies.broker.types import (
+from horsies.codes import (
     BrokerErrorCode,
+)
+from horsies.result.broker import (
     BrokerOperationError,
     BrokerResult,
 )

@@ -1,8 +1,10 @@
 """Re-exports: what a send returns."""
 
-from horsies.client.types import (
-    TaskSendError,
+from horsies.codes import (
     TaskSendErrorCode,
+)
+from horsies.sending.errors import (
+    TaskSendError,
     TaskSendPayload,
     TaskSendResult,
 )

@@ -1,9 +1,5 @@
 """Re-exports: results, errors, codes, the retry policy and task information."""
 
-from horsies.broker.types import (
-    TaskAttemptInfo,
-    TaskInfo,
-)
 from horsies.result import (
     BUILTIN_CODE_REGISTRY,
     BuiltInTaskCode,
@@ -18,6 +14,10 @@ from horsies.result import (
     TaskResult,
     is_err,
     is_ok,
+)
+from horsies.results.task_info import (
+    TaskAttemptInfo,
+    TaskInfo,
 )
 from horsies.tasks.retry import (
     RetryPolicy,

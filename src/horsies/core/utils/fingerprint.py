@@ -1,6 +1,6 @@
 """Re-export: enqueue_fingerprint."""
 
-from horsies.codec.fingerprint import (
+from horsies.sending.fingerprint import (
     enqueue_fingerprint,
 )
 

@@ -1,1 +1,0 @@
-"""Sending tasks and awaiting their results."""

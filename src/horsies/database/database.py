@@ -1,0 +1,176 @@
+"""One database as a process uses it: address, connections for all callers, listener, schema."""
+
+import asyncio
+import math
+import threading
+from typing import Any, TypeVar
+
+from horsies.clock import monotonic
+from horsies.config import PostgresConfig
+from horsies.config.database import to_psycopg_url
+from horsies.database.connection import Address
+from horsies.database.listener import Listener
+from horsies.database.migrate import migrate, resolve_schema
+from horsies.database.operation import FAILURES, Operation, operation_error
+from horsies.database.pool import Pool, PoolLimits, PoolTimeoutError
+from horsies.database.statement import Statement, is_connection_failure, run, run_blocking
+from horsies.database.watchdog import Watchdog, hang_up
+from horsies.result import Err, Ok, Result
+from horsies.result.broker import BrokerOperationError
+
+Row = TypeVar("Row")
+T = TypeVar("T")
+
+
+class Database:
+    """Connections are opened as needed and shared by threads and event loops."""
+
+    def __init__(self, config: PostgresConfig) -> None:
+        self.config = config
+        self.schema: str | None = config.schema
+        self._lock = threading.RLock()
+        self._address: Address | None = None
+        self._server: Any = None
+        self.pool = Pool(lambda: self.address, _limits(config))
+        self._listener: Listener | None = None
+        self._is_schema_ready = False
+        self.watchdog = Watchdog()
+
+    @property
+    def address(self) -> Address:
+        """Where the tables are.
+
+        Starts the embedded server when that is what the configuration says.
+        """
+        with self._lock:
+            if self._address is None:
+                config = self.config
+                self._address = Address(
+                    self._url(), config.schema, config.pgbouncer_transaction_mode, config.echo
+                )
+            return self._address
+
+    @property
+    def session_address(self) -> Address | None:
+        """Where LISTEN and session locks work; `None` behind a pooler without a direct URL."""
+        if self.config.session_database_url is not None:
+            url = to_psycopg_url(self.config.session_database_url)
+            return Address(url, self.config.schema, is_echoed=self.config.echo)
+        return None if self.config.pgbouncer_transaction_mode else self.address
+
+    def _url(self) -> str:
+        if not self.config.is_embedded:
+            return to_psycopg_url(self.config.database_url)
+        from horsies.embedded_postgres import acquire
+
+        self._server = acquire(self.config.embedded_directory)
+        url: str = self._server.url
+        return url
+
+    def listener(self) -> Listener | None:
+        """The process's one LISTEN connection, or `None` where there can be none."""
+        with self._lock:
+            if self._listener is None:
+                address = self.session_address
+                if address is None:
+                    return None
+                self._listener = Listener(lambda: address.connect("horsies listener"))
+            return self._listener
+
+    def ensure_schema(self) -> None:
+        """Create or upgrade the tables once per broker."""
+        with self._lock:
+            if self._is_schema_ready:
+                return
+            with self.pool.connection() as connection:
+                migrate(connection, schema=self.config.schema)
+                self.schema = resolve_schema(connection, self.config.schema)
+            self._is_schema_ready = True
+
+    async def ensure_schema_async(self) -> None:
+        if not self._is_schema_ready:
+            await asyncio.to_thread(self.ensure_schema)
+
+    def perform(self, operation: Operation[Row, T]) -> Result[T, BrokerOperationError]:
+        """Run an operation from a blocking caller; failures are values."""
+        try:
+            self.ensure_schema()
+            return Ok(operation.read(self.run(operation.statement)))
+        except FAILURES as error:
+            return Err(operation_error(operation.failure, error))
+
+    async def perform_async(self, operation: Operation[Row, T]) -> Result[T, BrokerOperationError]:
+        """The awaitable twin of `perform`."""
+        try:
+            await self.ensure_schema_async()
+            return Ok(operation.read(await self.run_async(operation.statement)))
+        except FAILURES as error:
+            return Err(operation_error(operation.failure, error))
+
+    def run(self, statement: Statement[Row], *, within: float = math.inf) -> list[Row]:
+        """Run one statement, once more on a fresh connection if the kept one had died unnoticed.
+
+        A mute server is given up after `within` seconds, if that comes before `pool_timeout`.
+        """
+        started_at, limit = monotonic(), min(within, self.config.pool_timeout)
+        try:
+            return self._run_once(statement, limit)
+        except FAILURES as error:
+            if not _died_in_pool(error, started_at, limit):
+                raise
+        return self._run_once(statement, limit)
+
+    def _run_once(self, statement: Statement[Row], limit: float) -> list[Row]:
+        with (
+            self.pool.connection() as connection,
+            self.watchdog.limit(connection, limit),
+        ):
+            return run_blocking(connection, statement)
+
+    async def run_async(self, statement: Statement[Row]) -> list[Row]:
+        started_at = monotonic()
+        try:
+            return await self._run_once_async(statement)
+        except FAILURES as error:
+            if not _died_in_pool(error, started_at, self.config.pool_timeout):
+                raise
+        return await self._run_once_async(statement)
+
+    async def _run_once_async(self, statement: Statement[Row]) -> list[Row]:
+        async with self.pool.connection_async() as connection:
+            loop = asyncio.get_running_loop()
+            timer = loop.call_later(self.config.pool_timeout, hang_up, connection)
+            try:
+                return await run(connection, statement)
+            finally:
+                timer.cancel()
+
+    async def close_async(self) -> None:
+        await asyncio.to_thread(self.close)
+
+    def close(self) -> None:
+        with self._lock:
+            listener, self._listener = self._listener, None
+            server, self._server = self._server, None
+            self._address = None
+        if listener is not None:
+            listener.close()
+        self.pool.close()
+        if server is not None:
+            server.release()
+
+
+def _died_in_pool(error: BaseException, started_at: float, limit: float) -> bool:
+    """A kept connection had ended unnoticed: known at once, not after a time-out."""
+    at_once = monotonic() - started_at < limit / 2
+    return at_once and is_connection_failure(error) and not isinstance(error, PoolTimeoutError)
+
+
+def _limits(config: PostgresConfig) -> PoolLimits:
+    return PoolLimits(
+        config.pool_size,
+        config.pool_size + config.max_overflow,
+        config.pool_timeout,
+        config.pool_recycle,
+        config.pool_pre_ping,
+    )

@@ -1,0 +1,48 @@
+-- horsies_requeue_tasks: FAILED, CANCELLED or (if asked) COMPLETED -> PENDING (T15), by a user's call.
+-- Caller: operations/requeue.py.  Locks: horsies_tasks, by id.
+-- Attempt numbers go on: retry_count grows when the last attempt ran, and max_retries with it, so the policy's budget is whole again.
+create or replace function horsies_requeue_tasks(task_ids text[], include_completed boolean)
+returns table (task_id text, outcome text)
+language plpgsql
+set search_path from current
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+as $$
+declare
+    now_at timestamptz := horsies_now();
+begin
+    return query
+        with held as (
+            select t.id, t.queue_name,
+                (select max(a.attempt) from horsies_task_attempts a where a.task_id = t.id) as last_attempt
+            from unnest(task_ids) i(id) join horsies_tasks t on t.id = i.id
+            where (t.status || '' in ('FAILED', 'CANCELLED') or (include_completed and t.status || '' = 'COMPLETED'))
+              and not t.is_workflow_task and (t.good_until is null or t.good_until > now_at)
+              and (t.unique_key is null or t.unique_stored or not exists (
+                    select from horsies_tasks h
+                    where h.task_name = t.task_name and h.unique_key = t.unique_key and h.id <> t.id
+                      and (h.unique_stored or h.status in ('PENDING', 'CLAIMED', 'RUNNING'))))
+            order by t.id for update of t
+        ), requeued as (
+            update horsies_tasks t set status = 'PENDING', claimed = false,
+                -- The policy's own number, read as text: options written by hand need not be JSON.
+                max_retries = case when t.max_retries = 0 then 0 else coalesce(h.last_attempt, 0)
+                    + coalesce(substring(t.task_options from '"max_retries": ?(\d{1,3})')::integer, t.max_retries - t.retry_count) end,
+                retry_count = coalesce(h.last_attempt, 0),
+                enqueued_at = now_at, result = null, error_code = null, failed_reason = null,
+                completed_at = null, failed_at = null, started_at = null, next_retry_at = null,
+                claimed_at = null, claimed_by_worker_id = null, claim_expires_at = null,
+                worker_pid = null, worker_hostname = null, worker_process_name = null,
+                finalizing_at = null, finalizing_by_worker_id = null, cancel_requested_at = null, updated_at = now_at
+            from held h where t.id = h.id
+            returning t.id, t.queue_name
+        ), told as (
+            select pg_notify('task_new', r.id), case when octet_length('task_queue_' || r.queue_name) <= 63
+                then pg_notify('task_queue_' || r.queue_name, r.id) end
+            from requeued r
+        )
+        select i.id, case when r.id is null then 'refused' else 'requeued' end
+        from unnest(task_ids) i(id) left join requeued r on r.id = i.id
+        where (select count(*) from told) >= 0;
+end $$;

@@ -1,0 +1,54 @@
+-- Retention: each call deletes one bounded batch and says how many; the caller repeats until none is left.
+-- Caller: horsies_sweep.  Claims are never blocked: only ended rows are locked, locked ones are skipped.
+
+create or replace function horsies_prune_heartbeats(older_than interval, batch_limit integer) returns integer
+language plpgsql set search_path from current as $$
+declare pruned integer;
+begin
+    delete from horsies_heartbeats where id = any (array(
+        select h.id from horsies_heartbeats h where h.sent_at < horsies_now() - older_than
+        order by h.sent_at limit batch_limit for update skip locked));
+    get diagnostics pruned = row_count;
+    return pruned;
+end $$;
+
+create or replace function horsies_prune_worker_states(older_than interval, batch_limit integer) returns integer
+language plpgsql set search_path from current as $$
+declare pruned integer;
+begin
+    delete from horsies_worker_states where id = any (array(
+        select s.id from horsies_worker_states s where s.snapshot_at < horsies_now() - older_than
+        order by s.snapshot_at limit batch_limit for update skip locked));
+    get diagnostics pruned = row_count;
+    return pruned;
+end $$;
+
+create or replace function horsies_prune_tasks(ended_status text, older_than interval, batch_limit integer) returns integer
+language plpgsql set search_path from current as $$
+declare pruned integer;
+begin
+    delete from horsies_tasks where id = any (array(
+        select t.id from horsies_tasks t
+        where t.status = ended_status and t.status in ('COMPLETED', 'FAILED', 'CANCELLED', 'EXPIRED')
+          and coalesce(t.completed_at, t.failed_at, t.updated_at, t.created_at) < horsies_now() - older_than
+          and (not t.is_workflow_task or not exists (
+                select from horsies_workflow_tasks n join horsies_workflows w on w.id = n.workflow_id
+                where n.task_id = t.id and w.status not in ('COMPLETED', 'FAILED', 'CANCELLED')))
+        order by coalesce(t.completed_at, t.failed_at, t.updated_at, t.created_at)
+        limit batch_limit for update skip locked));
+    get diagnostics pruned = row_count;
+    return pruned;
+end $$;
+
+create or replace function horsies_prune_workflows(older_than interval, batch_limit integer) returns integer
+language plpgsql set search_path from current as $$
+declare pruned integer;
+begin
+    delete from horsies_workflows where id = any (array(
+        select w.id from horsies_workflows w
+        where w.status in ('COMPLETED', 'FAILED', 'CANCELLED')
+          and coalesce(w.completed_at, w.updated_at, w.created_at) < horsies_now() - older_than
+        order by w.updated_at limit batch_limit for update skip locked));
+    get diagnostics pruned = row_count;
+    return pruned;
+end $$;

@@ -1,0 +1,30 @@
+-- horsies_return_tasks: CLAIMED -> PENDING (T13), work a worker claimed and will not start.
+-- Caller: worker/buffer.py.  Locks: horsies_tasks, by id (the caller sorts).
+create or replace function horsies_return_tasks(owner_id text, task_ids text[], claims timestamptz[])
+returns table (task_id text, outcome text)
+language plpgsql
+set search_path from current
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+as $$
+#variable_conflict use_column
+declare
+    now_at timestamptz := horsies_now();
+begin
+    return query
+        with returned as (
+            update horsies_tasks t set status = 'PENDING', claimed = false, claimed_at = null,
+                claimed_by_worker_id = null, claim_expires_at = null, updated_at = now_at
+            from unnest(task_ids, claims) i(id, claim)
+            where t.id = i.id and t.status || '' = 'CLAIMED' and t.claimed_by_worker_id = owner_id
+              and t.claimed_at = i.claim
+            returning t.id, t.queue_name
+        ), told as (
+            select pg_notify('task_queue_' || r.queue_name, r.id) from returned r
+            where octet_length('task_queue_' || r.queue_name) <= 63
+        )
+        select i.id, case when r.id is null then 'claim_lost' else 'returned' end
+        from unnest(task_ids) i(id) left join returned r on r.id = i.id
+        where (select count(*) from told) >= 0;
+end $$;

@@ -1,0 +1,44 @@
+-- The schema's own bookkeeping, and notifications sent by code.
+
+-- name: lock_schema
+select pg_advisory_xact_lock(('x' || left(encode(sha256(convert_to(
+    'horsies:schema:' || current_database() || ':' || %(schema)s, 'UTF8')), 'hex'), 16))::bit(64)::bigint);
+
+-- name: current_schema
+select current_schema();
+
+-- name: has_version_table
+select to_regclass(quote_ident(%(schema)s) || '.horsies_schema_version') is not null;
+
+-- name: create_version_table
+create table if not exists horsies_schema_version (
+    version integer primary key,
+    name text not null,
+    applied_at timestamptz not null default now()
+);
+
+-- name: applied_versions
+select v.version, v.name from horsies_schema_version v order by v.version;
+
+-- name: record_version
+insert into horsies_schema_version (version, name) values (%(version)s, %(name)s)
+on conflict (version) do update set name = excluded.name, applied_at = now();
+
+-- name: notify
+select pg_notify(c.channel, c.payload)
+from unnest(%(channels)s::text[], %(payloads)s::text[]) c(channel, payload);
+
+-- name: drop_functions
+-- All of ours but the triggers' own: a changed signature or return type cannot be replaced in place.
+do $$
+declare
+    known regprocedure;
+begin
+    for known in
+        select p.oid from pg_proc p
+        where p.pronamespace = current_schema()::regnamespace and starts_with(p.proname, 'horsies_')
+          and p.prorettype <> 'trigger'::regtype
+    loop
+        execute format('drop function %s', known);
+    end loop;
+end $$;

@@ -1,0 +1,21 @@
+-- Reads of one task.
+-- Each statement can be pasted into psql once its %(name)s parameters are filled in.
+
+-- name: read_results
+select t.id, t.task_name, t.status, t.result, t.error_code
+from horsies_tasks t where t.id = any (%(ids)s::text[]);
+
+-- name: read_task
+select t.id, t.task_name, t.status, t.queue_name, t.priority, t.retry_count, t.max_retries, t.next_retry_at, t.sent_at,
+    t.enqueued_at, t.claimed_at, t.started_at, t.completed_at, t.failed_at, t.worker_hostname, t.worker_pid,
+    t.worker_process_name, t.error_code, t.unique_key, t.rerun_of, t.good_until, t.tags,
+    case when %(with_result)s then t.result end as result,
+    case when %(with_failed_reason)s then t.failed_reason end as failed_reason,
+    case when %(with_log)s then (select l.log from horsies_task_logs l where l.task_id = t.id
+        order by l.attempt desc limit 1) end as log
+from horsies_tasks t where t.id = %(task_id)s;
+
+-- name: read_attempts
+select a.task_id, a.attempt, a.outcome, a.will_retry, a.started_at, a.finished_at, a.error_code, a.error_message,
+    a.failed_reason, a.worker_id, a.worker_hostname, a.worker_pid, a.worker_process_name
+from horsies_task_attempts a where a.task_id = %(task_id)s order by a.attempt desc limit 1000;

@@ -1,0 +1,119 @@
+"""The worker's end of the fork server: start it, ask it for children, hear of their ends."""
+
+import asyncio
+import os
+import signal
+import socket
+import subprocess
+from collections.abc import Callable, Sequence
+
+from horsies.executors.base import ExecutorStartError
+from horsies.executors.fork_server_main import CONTROL_VARIABLE, FORK, REQUEST
+from horsies.executors.frames import FrameReader
+
+START_SECONDS = 120.0
+
+
+class ForkServerClient:
+    """One process that has the app imported; `on_lost` is called when it dies uninvited."""
+
+    def __init__(
+        self,
+        argv: Sequence[str],
+        *,
+        on_exited: Callable[[int, int], None],
+        on_lost: Callable[[], None],
+    ) -> None:
+        self._argv = argv
+        self._on_exited = on_exited
+        self._on_lost = on_lost
+        self._control: socket.socket | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+        self._ready: asyncio.Future[None] | None = None
+
+    @property
+    def is_running(self) -> bool:
+        return self._control is not None
+
+    @property
+    def pid(self) -> int | None:
+        return None if self._process is None else self._process.pid
+
+    async def start(self) -> None:
+        """Start it and wait until the app is imported; raise ExecutorStartError otherwise."""
+        loop = asyncio.get_running_loop()
+        self._ready = loop.create_future()
+        self._control, other_end = socket.socketpair()
+        environment = {
+            **os.environ,
+            "HORSIES_CHILD_PROCESS": "1",
+            CONTROL_VARIABLE: f"{other_end.fileno()}:{os.getpid()}",
+        }
+        with other_end:
+            self._process = subprocess.Popen(  # noqa: ASYNC220 - returns once the program is loaded
+                self._argv,
+                pass_fds=[other_end.fileno()],
+                env=environment,
+                stdin=subprocess.DEVNULL,
+            )
+        self._frames = FrameReader()
+        loop.add_reader(self._control.fileno(), self._read)
+        try:
+            async with asyncio.timeout(START_SECONDS):
+                await self._ready
+        except TimeoutError:
+            raise ExecutorStartError(f"no child process within {START_SECONDS:.0f} s") from None
+        finally:
+            self._ready = None
+
+    def fork(self, number: int, files: Sequence[int]) -> None:
+        """Ask for a child that is known by `number` and gets these descriptors."""
+        if self._control is not None:
+            socket.send_fds(self._control, [REQUEST.pack(number, FORK)], files)
+
+    def signal(self, number: int, signal_number: signal.Signals) -> None:
+        """Signal a child; nothing happens if it has ended."""
+        if self._control is not None:
+            self._control.sendall(REQUEST.pack(number, signal_number))
+
+    def close(self) -> None:
+        """End it and whatever children it still has."""
+        if self._control is not None:
+            asyncio.get_running_loop().remove_reader(self._control.fileno())
+            self._control.close()
+            self._control = None
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+
+    def _read(self) -> None:
+        if self._control is None:
+            return
+        try:
+            received = self._control.recv(65_536, socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return
+        except ConnectionError:
+            received = b""
+        if not received:
+            self._lose()
+            return
+        for message in self._frames.feed(received):
+            match message:
+                case ["exited", int(number), int(status)]:
+                    self._on_exited(number, status)
+                case ["failed", str(text)] if self._ready is not None:
+                    self._ready.set_exception(ExecutorStartError(text))
+                case _:
+                    if self._ready is not None:
+                        self._ready.set_result(None)
+
+    def _lose(self) -> None:
+        self.close()
+        if self._ready is None:
+            self._on_lost()
+        elif not self._ready.done():
+            code = None if self._process is None else self._process.returncode
+            self._ready.set_exception(
+                ExecutorStartError(f"the fork server ended early (exit code {code})")
+            )

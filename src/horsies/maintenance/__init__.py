@@ -1,1 +1,0 @@
-"""Passes that repair and tidy, run by every worker; one of them sweeps at a time."""

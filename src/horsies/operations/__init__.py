@@ -1,0 +1,1 @@
+"""Steer tasks that are stored: cancel, requeue, rerun, and ask who is alive."""

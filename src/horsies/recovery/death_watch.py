@@ -1,0 +1,85 @@
+"""Notices dead workers at the speed of their kind, every two seconds, beside the reaper.
+
+A worker whose session lock is free is gone from the database: its unstarted claims go back at once
+(the fence makes a mistake harmless). Its runs are lost when it lived on this host and its
+process is gone; on other hosts they wait for the heartbeat threshold: user code may still run.
+"""
+
+import logging
+from datetime import timedelta
+
+from horsies.config import RecoveryConfig
+from horsies.recovery.begun_slots import find_begun_slots
+from horsies.recovery.lost_runs import Connection, end_runs_of_dead_worker
+from horsies.recovery.process_identity import process_started_at
+from horsies.recovery.statements import (
+    LostRun,
+    WorkerWithoutLock,
+    requeue_stale_claims,
+    running_tasks_of_worker,
+    workers_without_lock,
+)
+
+_logger = logging.getLogger("horsies.reaper")
+# Only claims of dead owners, whatever their age.
+_NEVER = timedelta(days=36_500)
+_RECENT = timedelta(minutes=2)
+
+
+class DeathWatch:
+    """One per worker; what one has settled the others find settled."""
+
+    name = "death watch"
+    interval_s = 2.0
+
+    def __init__(
+        self, connection: Connection, config: RecoveryConfig, *, hostname: str, own_id: str
+    ) -> None:
+        self._connection = connection
+        self._config = config
+        self._hostname = hostname
+        self._own_id = own_id
+        self._settled: set[str] = set()
+        self._is_first = True
+
+    async def run_once(self) -> int:
+        """One look; how many tasks were recovered."""
+        # At first all that were ever seen: nobody may have been there to notice.
+        seen_within = None if self._is_first else _RECENT
+        candidates = await self._connection.run(workers_without_lock(seen_within))
+        self._is_first = False
+        recovered = 0
+        for worker in candidates:
+            if worker.worker_id not in self._settled and worker.worker_id != self._own_id:
+                recovered += await self._recover(worker)
+        return recovered
+
+    async def _recover(self, worker: WorkerWithoutLock) -> int:
+        requeued = lost = 0
+        if self._config.auto_requeue_stale_claimed:
+            requeue = requeue_stale_claims(_NEVER, [worker.worker_id])
+            requeued = int((await self._connection.run(requeue))[0].value)
+        runs: list[LostRun] = []
+        if self._config.auto_fail_stale_running and worker.hostname == self._hostname:
+            runs = await self._connection.run(running_tasks_of_worker(worker.worker_id))
+        if runs and not _is_alive(worker):
+            returned, lost = await end_runs_of_dead_worker(self._connection, worker.worker_id, runs)
+            requeued += returned
+        if requeued or lost:
+            _logger.warning(
+                "worker %s (pid %d on %s) is dead: %d claims requeued, %d lost runs ended",
+                worker.worker_id, worker.pid, worker.hostname, requeued, lost,
+            )  # fmt: skip
+        elif not runs:
+            self._settled.add(worker.worker_id)
+            if begun_slots := find_begun_slots(worker.worker_id):
+                begun_slots.remove()
+        return requeued + lost
+
+
+def _is_alive(worker: WorkerWithoutLock) -> bool:
+    """Whether the very process still exists: the same pid, started at the same time."""
+    started_at = process_started_at(worker.pid)
+    if started_at is None or worker.pid_started_at is None:
+        return started_at is not None
+    return abs(started_at - worker.pid_started_at) < 1.0

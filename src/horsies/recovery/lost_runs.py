@@ -1,0 +1,117 @@
+"""Lost runs: their ending is judged without side effects, and written under the row lock.
+
+The runs of a dead worker of this host are told apart first: those whose user code never began go
+back uncounted.
+"""
+
+import random
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Protocol, TypeVar
+
+from horsies.codec.results import serialize_error_payload
+from horsies.codes import BrokerErrorCode
+from horsies.database.database import Database
+from horsies.database.operation import FAILURES, operation_error
+from horsies.database.statement import Statement
+from horsies.recovery.begun_slots import find_begun_slots
+from horsies.recovery.process_identity import is_executing
+from horsies.recovery.statements import (
+    LostRun,
+    LostRunEnding,
+    fail_lost_runs,
+    lost_runs,
+    return_unheld_tasks,
+    running_tasks_of_worker,
+)
+from horsies.result import Err, Ok, OperationalErrorCode, TaskError, TaskResult
+from horsies.result.broker import BrokerResult
+from horsies.tasks.options import parse_task_options
+from horsies.tasks.retry import retry_delay_s
+
+Row = TypeVar("Row")
+
+PROCESS_GONE = "worker process no longer running"
+_AT_ONCE = timedelta(0)
+_random = random.SystemRandom()
+
+
+class Connection(Protocol):
+    """What a pass needs of a database connection."""
+
+    async def run(self, statement: Statement[Row], /) -> list[Row]: ...
+
+
+def judge_lost(run: LostRun, silent_for: timedelta, reason: str | None = None) -> LostRunEnding:
+    """What becomes of a lost run: its error, and whether its policy wants another try."""
+    message = f"Worker process crashed: {reason or 'no sign of life'}"
+    error = TaskError(
+        error_code=OperationalErrorCode.WORKER_CRASHED,
+        message=message,
+        data={
+            "stale_threshold_ms": int(silent_for.total_seconds() * 1000),
+            "worker_pid": run.worker_pid,
+            "worker_hostname": run.worker_hostname,
+            "worker_id": run.owner_id,
+            "started_at": run.started_at.isoformat() if run.started_at else None,
+            "detected_at": run.now_at.isoformat(),
+        },
+    )
+    policy = parse_task_options(run.task_options).retry_policy
+    delay = retry_delay_s(policy, "WORKER_CRASHED", run.attempt, random=_random)
+    result = serialize_error_payload(TaskResult(err=error))
+    return LostRunEnding(run, result, message, reason or message, delay)
+
+
+async def end_lost_runs(database: Database, silent_for: timedelta) -> BrokerResult[int]:
+    """End every run without a sign of life for that long; how many were retried or failed."""
+    total = 0
+    try:
+        await database.ensure_schema_async()
+        while lost := await database.run_async(lost_runs(silent_for)):
+            endings = [judge_lost(run, silent_for) for run in lost]
+            receipts = await database.run_async(fail_lost_runs(silent_for, endings))
+            total += len(receipts)
+            if not receipts:  # all of them locked or revived meanwhile
+                break
+    except FAILURES as error:
+        return Err(operation_error(BrokerErrorCode.CLEANUP_FAILED, error))
+    return Ok(total)
+
+
+async def end_runs_of_dead_worker(
+    connection: Connection, worker_id: str, runs: Sequence[LostRun]
+) -> tuple[int, int]:
+    """How many of a dead worker's runs went back because they never began, how many were lost."""
+    # Children die with their worker; until the last one has, none of its runs is touched.
+    if any(map(is_executing, runs)):
+        return 0, 0
+    returned = await _return_unbegun(connection, worker_id)
+    begun = await connection.run(running_tasks_of_worker(worker_id))
+    endings = [judge_lost(run, _AT_ONCE, PROCESS_GONE) for run in begun]
+    if not endings:
+        return returned, 0
+    return returned, len(await connection.run(fail_lost_runs(_AT_ONCE, endings)))
+
+
+async def _return_unbegun(connection: Connection, worker_id: str) -> int:
+    """Runs whose user code never began go back uncounted, where the worker's begun slots tell."""
+    begun_slots = find_begun_slots(worker_id)
+    if begun_slots is None:
+        return 0
+    begun = begun_slots.begun_ids()
+    begun_slots.close()
+    if begun is None:
+        return 0
+    return int((await connection.run(return_unheld_tasks(worker_id, sorted(begun))))[0].value)
+
+
+def has_left_begun_slots(worker_id: str) -> bool:
+    """Whether this was a worker of this host, is gone, and its slots still tell what had begun."""
+    begun_slots = find_begun_slots(worker_id)
+    if begun_slots is None:
+        return False
+    try:
+        return begun_slots.is_abandoned
+    finally:
+        begun_slots.close()

@@ -1,0 +1,34 @@
+"""Which processes of this host live, told apart from others that got their pid later.
+
+Without the wall clock: it may be set, and the database's may differ by hours.
+"""
+
+import psutil
+
+from horsies.clock import since_boot
+from horsies.recovery.statements import LostRun
+
+
+def process_started_at(pid: int) -> float | None:
+    """When a living process began, in seconds since boot; `None` for one gone or a zombie."""
+    booted_at = psutil.boot_time()
+    try:
+        process = psutil.Process(pid)
+        if process.status() == psutil.STATUS_ZOMBIE:
+            return None
+        return process.create_time() - booted_at
+    except psutil.NoSuchProcess:
+        return None
+    except psutil.AccessDenied:
+        return 0.0  # there, and not ours to look at: it counts as alive
+
+
+def is_executing(run: LostRun) -> bool:
+    """Whether the executing process may still be at it; one younger than the run is another."""
+    if run.worker_pid is None:
+        return False
+    began_at = process_started_at(run.worker_pid)
+    if began_at is None or run.started_at is None:
+        return began_at is not None
+    run_age_s = (run.now_at - run.started_at).total_seconds()
+    return since_boot() - began_at >= run_age_s - 1.0

@@ -1,0 +1,188 @@
+"""The reaper: repairs rows whose worker is gone, ends overdue ones, deletes old ones.
+
+Any worker's pass is as good as another's.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, fields
+from datetime import timedelta
+
+from horsies.clock import monotonic
+from horsies.config import RecoveryConfig
+from horsies.database.statement import is_transient
+from horsies.recovery.lost_runs import (
+    PROCESS_GONE,
+    Connection,
+    end_runs_of_dead_worker,
+    has_left_begun_slots,
+    judge_lost,
+)
+from horsies.recovery.process_identity import is_executing
+from horsies.recovery.statements import (
+    BATCH,
+    LostRun,
+    LostRunEnding,
+    fail_lost_runs,
+    lost_runs,
+    running_tasks_of_worker,
+    sweep,
+)
+from horsies.states import TASK_TERMINAL_STATES
+
+_logger = logging.getLogger("horsies.reaper")
+_RETENTION_EVERY_S = 3600.0
+_STRIKES = 3
+
+
+@dataclass(slots=True)
+class Swept:
+    """What one pass changed."""
+
+    requeued: int = 0
+    lost: int = 0
+    expired: int = 0
+    pruned: int = 0
+
+    def count(self, step: str, changed: int) -> None:
+        if step.startswith("prune"):
+            self.pruned += changed
+        elif step.startswith("expire"):
+            self.expired += changed
+        else:
+            self.requeued += changed
+
+    def __bool__(self) -> bool:
+        return any(getattr(self, field.name) for field in fields(self))
+
+
+class Reaper:
+    """Ends lost runs, then sweeps; a failing step never stops the others."""
+
+    name = "reaper"
+
+    def __init__(self, connection: Connection, config: RecoveryConfig, *, hostname: str) -> None:
+        self._connection = connection
+        self._config = config
+        self._hostname = hostname
+        self._retention_at = 0.0
+        self._strikes: dict[str, int] = {}
+        self.interval_s = config.check_interval_ms / 1000
+        _logger.info("reaper started: every %.0f s, %s", self.interval_s, config.model_dump())
+
+    async def run_once(self) -> Swept:
+        """One pass over all steps."""
+        swept = Swept()
+        if self._config.auto_fail_stale_running:
+            await self._try("end lost runs", self._end_lost_runs, swept)
+        await self._try("sweep", self._sweep, swept)
+        if swept:
+            _logger.info("reaper: %s", swept)
+        return swept
+
+    async def _try(self, name: str, step: Callable[[Swept], Awaitable[None]], swept: Swept) -> None:
+        if self._strikes.get(name, 0) >= _STRIKES:
+            return
+        try:
+            await step(swept)
+            self._strikes.pop(name, None)
+        except Exception as error:  # noqa: BLE001 - a service loop: other steps and passes go on
+            if is_transient(error):
+                _logger.warning("reaper: could not %s, next pass tries again: %s", name, error)
+                return
+            self._strike(name, error)
+
+    def _strike(self, step: str, why: object) -> None:
+        strikes = self._strikes[step] = self._strikes.get(step, 0) + 1
+        _logger.error("reaper: could not %s: %s", step, why, exc_info=isinstance(why, Exception))
+        if strikes >= _STRIKES:
+            _logger.critical("reaper: '%s' failed %d times and is switched off", step, strikes)
+
+    async def _sweep(self, swept: Swept) -> None:
+        """Batch by batch until none is full; a step that failed three times is left out."""
+        steps = {**self._steps(), **self._retention_steps()}
+        while steps := {
+            step: age for step, age in steps.items() if self._strikes.get(step, 0) < _STRIKES
+        }:
+            answers = await self._connection.run(sweep(steps))
+            for answer in answers:
+                swept.count(answer.step, answer.changed)
+                if answer.failure is None:
+                    self._strikes.pop(answer.step, None)
+                else:
+                    self._strike(answer.step, answer.failure)
+            full = {answer.step for answer in answers if answer.changed >= BATCH}
+            steps = {step: age for step, age in steps.items() if step in full}
+
+    def _steps(self) -> dict[str, timedelta | None]:
+        """What every pass does, with the age from which a row is concerned."""
+        config = self._config
+        steps: dict[str, timedelta | None] = {}
+        if config.auto_requeue_stale_claimed:
+            age = timedelta(milliseconds=config.claimed_stale_threshold_ms)
+            steps["requeue stale claims"] = age
+        steps["expire overdue tasks"] = None
+        if config.heartbeat_retention_hours is not None:
+            steps["prune heartbeats"] = timedelta(hours=config.heartbeat_retention_hours)
+        return steps
+
+    def _retention_steps(self) -> dict[str, timedelta | None]:
+        """What is done once an hour."""
+        if monotonic() < self._retention_at:
+            return {}
+        self._retention_at = monotonic() + _RETENTION_EVERY_S
+        config = self._config
+        hours = {
+            "prune worker states": config.worker_state_retention_hours,
+            **{
+                f"prune {status.value} tasks": config.retention_hours_by_status.get(
+                    status, config.terminal_record_retention_hours
+                )
+                for status in TASK_TERMINAL_STATES
+            },
+            "prune workflows": config.terminal_record_retention_hours,
+        }
+        return {step: timedelta(hours=kept) for step, kept in hours.items() if kept is not None}
+
+    async def _end_lost_runs(self, swept: Swept) -> None:
+        """Runs silent for the whole threshold; sooner those whose process is gone from here."""
+        threshold = timedelta(milliseconds=self._config.running_stale_threshold_ms)
+        two_beats = timedelta(milliseconds=2 * self._config.runner_heartbeat_interval_ms)
+        while runs := await self._connection.run(lost_runs(min(threshold, two_beats))):
+            dead_ids = await self._end_runs_of_dead_workers(runs, swept)
+            rest = [run for run in runs if run.owner_id not in dead_ids]
+            silent = [judge_lost(run, threshold) for run in rest if _is_silent(run, threshold)]
+            orphans = [
+                judge_lost(run, two_beats, PROCESS_GONE)
+                for run in rest
+                if not _is_silent(run, threshold) and self._is_orphan(run)
+            ]
+            given_up = await self._fail(threshold, silent) + await self._fail(two_beats, orphans)
+            swept.lost += given_up
+            if given_up < BATCH:  # the rest was locked or revived, or is not due yet
+                return
+
+    async def _end_runs_of_dead_workers(self, runs: list[LostRun], swept: Swept) -> set[str]:
+        """Workers of this host that left a begun_slots, which tells what of theirs had begun."""
+        owners = {run.owner_id for run in runs if run.owner_id and self._is_orphan(run)}
+        dead = {owner for owner in owners if has_left_begun_slots(owner)}
+        for owner in sorted(dead):
+            theirs = await self._connection.run(running_tasks_of_worker(owner))
+            returned, lost = await end_runs_of_dead_worker(self._connection, owner, theirs)
+            swept.requeued += returned
+            swept.lost += lost
+        return dead
+
+    def _is_orphan(self, run: LostRun) -> bool:
+        return run.worker_hostname == self._hostname and not is_executing(run)
+
+    async def _fail(self, silent_for: timedelta, endings: list[LostRunEnding]) -> int:
+        if not endings:
+            return 0
+        return len(await self._connection.run(fail_lost_runs(silent_for, endings)))
+
+
+def _is_silent(run: LostRun, threshold: timedelta) -> bool:
+    """Without a sign of life for that long, as far as the row tells; the write looks again."""
+    signs = [at for at in (run.started_at, run.last_heartbeat) if at is not None]
+    return not signs or max(signs) < run.now_at - threshold

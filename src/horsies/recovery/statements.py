@@ -1,0 +1,144 @@
+"""The statements of recovery and retention, for the reaper, the death watch and manual calls."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from horsies.database.functions import call
+from horsies.database.sql_files import query
+from horsies.database.statement import Receipt, Scalar, Statement
+
+# 1,000 rows a statement: short enough that no claim waits for it, long enough to be cheap per row.
+BATCH = 1_000
+
+
+class LostRun(NamedTuple):
+    """A RUNNING row without a sign of life, with what the decision about its retry needs."""
+
+    id: str
+    task_name: str
+    owner_id: str | None
+    claim: str | None
+    attempt: int
+    task_options: str | None
+    worker_hostname: str | None
+    worker_pid: int | None
+    worker_process_name: str | None
+    started_at: datetime | None
+    last_heartbeat: datetime | None
+    now_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class LostRunEnding:
+    """How a lost run is to end."""
+
+    run: LostRun
+    result: str
+    message: str
+    reason: str
+    retry_delay_s: float | None
+
+
+class WorkerWithoutLock(NamedTuple):
+    """A worker that is gone from the database, and how to recognize its process on its host."""
+
+    worker_id: str
+    hostname: str
+    pid: int
+    pid_started_at: float | None
+
+
+class SweptStep(NamedTuple):
+    """What one step of a sweep changed, or why it could not."""
+
+    step: str
+    changed: int
+    failure: str | None
+
+
+class ExpiredTask(NamedTuple):
+    id: str
+    task_name: str
+    queue_name: str
+    priority: int
+    sent_at: datetime | None
+    enqueued_at: datetime
+    good_until: datetime
+    expired_for: timedelta
+
+
+class WorkerStats(NamedTuple):
+    worker_hostname: str | None
+    worker_pid: int | None
+    worker_process_name: str | None
+    active_tasks: int
+    oldest_task_start: datetime | None
+    latest_heartbeat: datetime | None
+
+
+def sweep(steps: Mapping[str, timedelta | None]) -> Statement[SweptStep]:
+    """One batch of each step, from its age on; no rows while another worker sweeps."""
+    return call("sweep", SweptStep, steps=steps, ages=steps.values(), batch_limit=BATCH)
+
+
+def expire_tasks() -> Statement[Scalar]:
+    """T10 for one batch; how many."""
+    return call("expire_tasks", Scalar, batch_limit=BATCH)
+
+
+def requeue_stale_claims(stale_after: timedelta, dead_owners: Sequence[str]) -> Statement[Scalar]:
+    """T12 for one batch; how many."""
+    return call(
+        "requeue_stale_claims",
+        Scalar,
+        stale_after=stale_after,
+        dead_owners=dead_owners,
+        batch_limit=BATCH,
+    )
+
+
+def lost_runs(silent_for: timedelta) -> Statement[LostRun]:
+    """RUNNING rows without a sign of life for that long."""
+    return call("lost_runs", LostRun, silent_for=silent_for, batch_limit=BATCH)
+
+
+def running_tasks_of_worker(owner_id: str) -> Statement[LostRun]:
+    """RUNNING rows of one worker, whatever signs of life they show."""
+    return call("running_tasks_of_worker", LostRun, owner=owner_id, batch_limit=BATCH)
+
+
+def fail_lost_runs(silent_for: timedelta, endings: Sequence[LostRunEnding]) -> Statement[Receipt]:
+    """T9 or T8, judged again under the row lock."""
+    return call(
+        "fail_lost_runs",
+        Receipt,
+        silent_for=silent_for,
+        task_ids=[ending.run.id for ending in endings],
+        owner_ids=[ending.run.owner_id for ending in endings],
+        claims=[ending.run.claim for ending in endings],
+        attempts=[ending.run.attempt for ending in endings],
+        results=[ending.result for ending in endings],
+        error_messages=[ending.message for ending in endings],
+        failed_reasons=[ending.reason for ending in endings],
+        retry_delays=[ending.retry_delay_s for ending in endings],
+    )
+
+
+def return_unheld_tasks(owner_id: str, held_ids: Sequence[str]) -> Statement[Scalar]:
+    """T13 or T17 for rows of a worker that nobody holds: their user code never began."""
+    return call("return_unheld_tasks", Scalar, owner_id=owner_id, held_ids=held_ids)
+
+
+def workers_without_lock(seen_within: timedelta | None) -> Statement[WorkerWithoutLock]:
+    """Workers whose session lock is free although they have held it."""
+    return call("workers_without_lock", WorkerWithoutLock, seen_within=seen_within)
+
+
+def expired_tasks() -> Statement[ExpiredTask]:
+    return Statement(query("recovery", "expired_tasks"), {}, ExpiredTask)
+
+
+def worker_stats() -> Statement[WorkerStats]:
+    return Statement(query("recovery", "worker_stats"), {}, WorkerStats)

@@ -1,0 +1,209 @@
+"""Waiting for results: notifications wake, polling is the truth.
+
+Many awaiting callers share one read.
+"""
+
+import asyncio
+import math
+import threading
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+from horsies.clock import monotonic
+from horsies.database.database import Database
+from horsies.database.operation import FAILURES
+from horsies.result import OperationalErrorCode, OutcomeCode, RetrievalCode, TaskError, TaskResult
+from horsies.results.reading import AnyResult, Decode
+from horsies.results.statements import StoredResult, read_results
+from horsies.states import TASK_TERMINAL_STATES, TaskStatus
+
+_POLL_S = 1.0
+_TERMINAL = {status.value for status in TASK_TERMINAL_STATES}
+_READ_LIMIT = 1_000
+
+
+class ResultWaiter:
+    """Serves every `get` of a process over one listener connection."""
+
+    def __init__(self, database: Database, decode: Decode) -> None:
+        self._database = database
+        self._decode = decode
+        self._wakes: dict[str, set[Callable[[], None]]] = {}
+        self._lock = threading.Lock()
+        self._readers: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Reader] = (
+            weakref.WeakKeyDictionary()
+        )
+
+    def get(self, task_id: str, timeout_ms: int | None) -> AnyResult:
+        """Wait in this thread."""
+        deadline = None if timeout_ms is None else monotonic() + timeout_ms / 1000
+        woken = threading.Event()
+        self._register(task_id, woken.set, may_wait=timeout_ms != 0)
+        try:
+            while True:
+                woken.clear()
+                try:
+                    self._database.ensure_schema()
+                    rows = self._database.run(read_results([task_id]), within=_look_s(deadline))
+                except FAILURES as error:
+                    return _broker_error(task_id, error)
+                result = self._judge(task_id, rows[0] if rows else None)
+                if result is not None:
+                    return result
+                remaining = _remaining(deadline)
+                if remaining <= 0:
+                    return _wait_timeout(task_id, timeout_ms)
+                woken.wait(min(_POLL_S, remaining))
+        finally:
+            self._unregister(task_id, woken.set)
+
+    async def get_async(self, task_id: str, timeout_ms: int | None) -> AnyResult:
+        """Wait without blocking the event loop."""
+        loop = asyncio.get_running_loop()
+        deadline = None if timeout_ms is None else monotonic() + timeout_ms / 1000
+        woken = asyncio.Event()
+
+        def wake() -> None:
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(woken.set)
+
+        self._register(task_id, wake, may_wait=timeout_ms != 0)
+        try:
+            while True:
+                woken.clear()
+                try:
+                    await self._database.ensure_schema_async()
+                    async with asyncio.timeout(_look_s(deadline)):
+                        row = await self._reader(loop).read(task_id)
+                except FAILURES as error:
+                    return _broker_error(task_id, error)
+                result = self._judge(task_id, row)
+                if result is not None:
+                    return result
+                remaining = _remaining(deadline)
+                if remaining <= 0:
+                    return _wait_timeout(task_id, timeout_ms)
+                try:
+                    async with asyncio.timeout(min(_POLL_S, remaining)):
+                        await woken.wait()
+                except TimeoutError:
+                    pass
+        finally:
+            self._unregister(task_id, wake)
+
+    def _reader(self, loop: asyncio.AbstractEventLoop) -> "_Reader":
+        reader = self._readers.get(loop)
+        if reader is None:
+            reader = self._readers[loop] = _Reader(self._database)
+        return reader
+
+    def _register(self, task_id: str, wake: Callable[[], None], *, may_wait: bool) -> None:
+        with self._lock:
+            self._wakes.setdefault(task_id, set()).add(wake)
+        if may_wait:
+            # Each time: our process may be a fork of the one that listens.
+            try:
+                listener = self._database.listener()
+            except FAILURES:
+                return  # the read that follows tells the caller what is wrong
+            if listener is not None:
+                listener.subscribe("task_done", self._wake)
+
+    def _unregister(self, task_id: str, wake: Callable[[], None]) -> None:
+        with self._lock:
+            wakes = self._wakes.get(task_id)
+            if wakes is not None:
+                wakes.discard(wake)
+                if not wakes:
+                    del self._wakes[task_id]
+
+    def _wake(self, task_id: str) -> None:
+        with self._lock:
+            if task_id:
+                wakes = list(self._wakes.get(task_id, ()))
+            else:
+                wakes = [wake for group in self._wakes.values() for wake in group]
+        for wake in wakes:
+            wake()
+
+    def _judge(self, task_id: str, row: StoredResult | None) -> AnyResult | None:
+        if row is None:
+            text = f"There is no task {task_id}; was it pruned, or sent to another database?"
+            return _error(RetrievalCode.TASK_NOT_FOUND, text, {"task_id": task_id})
+        if row.status not in _TERMINAL:
+            return None
+        if row.status == TaskStatus.CANCELLED.value:
+            text = "The task was cancelled"
+            return _error(OutcomeCode.TASK_CANCELLED, text, {"task_id": task_id})
+        if row.result is None:
+            text = f"The task ended as {row.status} but its result column is empty"
+            return _error(RetrievalCode.RESULT_NOT_AVAILABLE, text, {"task_id": task_id})
+        return self._decode(row.task_name, row.result)
+
+
+class _Reader:
+    """Self-clocking reads of one event loop: one statement in flight for all who wait."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._waiting: dict[str, list[asyncio.Future[StoredResult | None]]] = {}
+        self._task: asyncio.Task[None] | None = None
+
+    async def read(self, task_id: str) -> StoredResult | None:
+        future: asyncio.Future[StoredResult | None] = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(task_id, []).append(future)
+        if self._task is None or self._task.done():
+            # Owned by this object: it ends by itself as soon as nobody waits.
+            self._task = asyncio.create_task(self._serve(), name="horsies-read-results")
+        return await future
+
+    async def _serve(self) -> None:
+        while self._waiting:
+            ids = list(self._waiting)[:_READ_LIMIT]
+            batch = {task_id: self._waiting.pop(task_id) for task_id in ids}
+            failure: BaseException | None = None
+            found: dict[str, StoredResult] = {}
+            try:
+                rows = await self._database.run_async(read_results(ids))
+                found = {row.task_id: row for row in rows}
+            except Exception as error:  # noqa: BLE001 - also a bug: whoever waits must learn of it
+                failure = error
+            for task_id, futures in batch.items():
+                for future in futures:
+                    if future.done():
+                        continue
+                    if failure is not None:
+                        future.set_exception(failure)
+                    else:
+                        future.set_result(found.get(task_id))
+
+
+def _remaining(deadline: float | None) -> float:
+    return _POLL_S if deadline is None else deadline - monotonic()
+
+
+def _look_s(deadline: float | None) -> float:
+    """How long a mute database is waited for; also a wait of no time looks once."""
+    return math.inf if deadline is None else max(_POLL_S, deadline - monotonic())
+
+
+def _wait_timeout(task_id: str, timeout_ms: int | None) -> AnyResult:
+    text = f"The task had not finished after {timeout_ms} ms; it goes on, a later get() may find it"
+    return _error(RetrievalCode.WAIT_TIMEOUT, text, {"task_id": task_id, "timeout_ms": timeout_ms})
+
+
+def _broker_error(task_id: str, error: BaseException) -> AnyResult:
+    text = f"The database could not be asked: {str(error) or 'no answer in time'}"
+    return TaskResult(
+        err=TaskError(
+            error_code=OperationalErrorCode.BROKER_ERROR,
+            message=text,
+            data={"task_id": task_id},
+            exception=error,
+        )
+    )
+
+
+def _error(code: RetrievalCode | OutcomeCode, message: str, data: dict[str, Any]) -> AnyResult:
+    return TaskResult(err=TaskError(error_code=code, message=message, data=data))

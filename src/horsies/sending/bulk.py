@@ -1,0 +1,106 @@
+"""Many sends of one task at once: all of them are stored or, with the first problem, none."""
+
+import asyncio
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+from horsies.clock import utc_now
+from horsies.database.operation import FAILURES
+from horsies.database.statement import Receipt
+from horsies.ids import new_ids
+from horsies.result import Err, Ok, Result
+from horsies.results.handle import TaskHandle
+from horsies.sending import transaction
+from horsies.sending.enqueuer import not_stored, read_receipt
+from horsies.sending.errors import TaskSendError, TaskSendResult
+from horsies.sending.prepared import PreparedSend, handle_of, refused
+from horsies.sending.rows import NewTask
+
+Arguments: TypeAlias = tuple[Any, ...] | Mapping[str, Any]
+Handles: TypeAlias = list[TaskHandle[Any]]
+
+_IDS_AT_ONCE = 1_000
+
+
+class _RefusedError(Exception):
+    """One of many calls does not fit; nothing of them is stored."""
+
+    def __init__(self, error: TaskSendError) -> None:
+        super().__init__(error.message)
+        self.error = error
+
+
+def send_many(prepared: PreparedSend, calls: Iterable[Arguments]) -> TaskSendResult[Handles]:
+    """Store all calls in one transaction."""
+    if (refusal := prepared.refusal()) is not None:
+        return refusal
+    try:
+        broker = prepared.app.get_broker()
+        if prepared.is_plain:
+            copied = broker.enqueuer.copy(_rows(prepared, calls))
+            return Ok([handle_of(prepared.app, Receipt(i, "created")) for i in copied])
+        rows = list(_rows(prepared, calls))
+        connection = prepared.options.connection
+        if connection is None:
+            return _handles(prepared, rows, broker.enqueuer.enqueue_all(rows))
+    except _RefusedError as refused_call:
+        return Err(refused_call.error)
+    except FAILURES as error:
+        return Err(not_stored(error))
+    stored = transaction.enqueue(broker.database, connection, rows)
+    return stored.and_then(lambda receipts: _handles(prepared, rows, receipts))
+
+
+async def send_many_async(
+    prepared: PreparedSend, calls: Iterable[Arguments]
+) -> TaskSendResult[Handles]:
+    """The awaitable twin of `send_many`."""
+    connection = prepared.options.connection
+    if connection is None:
+        return await asyncio.to_thread(send_many, prepared, list(calls))
+    if (refusal := prepared.refusal()) is not None:
+        return refusal
+    try:
+        rows = list(_rows(prepared, calls))
+        database = prepared.app.get_broker().database
+    except _RefusedError as refused_call:
+        return Err(refused_call.error)
+    except FAILURES as error:
+        return Err(not_stored(error))
+    stored = await transaction.enqueue_async(database, connection, rows)
+    return stored.and_then(lambda receipts: _handles(prepared, rows, receipts))
+
+
+def _rows(prepared: PreparedSend, calls: Iterable[Any]) -> Iterator[NewTask]:
+    """Rows as they are needed: the server stores the first while the next are encoded."""
+    sent_at = utc_now()
+    ids: Iterator[str] = iter(())
+    for position, call in enumerate(calls):
+        if position % _IDS_AT_ONCE == 0:
+            ids = iter(new_ids(_IDS_AT_ONCE))
+        row: Result[NewTask, TaskSendError]
+        if position and prepared.options.unique_key is not None:
+            row = refused("a unique key names one task; give each task its own by send()")
+        elif isinstance(call, (tuple, list)):
+            row = prepared.row(next(ids), tuple(call), {}, sent_at)
+        elif isinstance(call, Mapping):
+            row = prepared.row(next(ids), (), dict(call), sent_at)
+        else:
+            row = refused(f"give a tuple or mapping of arguments, not {type(call).__name__}")
+        if isinstance(row, Err):
+            error = row.err_value
+            raise _RefusedError(replace(error, message=f"call {position}: {error.message}"))
+        yield row.ok_value
+
+
+def _handles(
+    prepared: PreparedSend, rows: list[NewTask], receipts: list[Receipt]
+) -> TaskSendResult[Handles]:
+    handles: Handles = []
+    for row, receipt in zip(rows, receipts, strict=True):
+        stored = read_receipt(row, receipt)
+        if isinstance(stored, Err):
+            return stored
+        handles.append(handle_of(prepared.app, stored.ok_value))
+    return Ok(handles)

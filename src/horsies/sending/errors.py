@@ -1,0 +1,50 @@
+"""What sending gives: payloads, errors and their codes."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TypeAlias, TypeVar
+
+from horsies.codes import TaskSendErrorCode
+from horsies.result import Result
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class TaskSendPayload:
+    """Everything a send would have stored, so that it can be sent again as itself."""
+
+    task_name: str
+    queue_name: str
+    priority: int
+    args_json: str | None
+    kwargs_json: str | None
+    sent_at: datetime
+    good_until: datetime | None
+    enqueue_delay_seconds: float | None
+    task_options: str | None
+    enqueue_sha: str
+    run_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class TaskSendError:
+    """Why a task was not sent. Its texts never show arguments."""
+
+    code: TaskSendErrorCode
+    message: str
+    retryable: bool
+    task_id: str | None = None
+    payload: TaskSendPayload | None = None
+    exception: BaseException | None = None
+
+    def __repr__(self) -> str:
+        return (
+            f"TaskSendError(code={self.code.value}, retryable={self.retryable}, "
+            f"task_id={self.task_id!r})"
+        )
+
+    __str__ = __repr__
+
+
+TaskSendResult: TypeAlias = Result[T, TaskSendError]

@@ -1,0 +1,240 @@
+"""A prepared send: all that does not depend on the arguments, worked out once per task and options.
+
+It turns arguments into a row, hands the row to the enqueuer and the answer to the caller; every
+failure is a value.
+"""
+
+import asyncio
+import logging
+import math
+import time
+from datetime import datetime
+from typing import Any, Protocol
+
+from horsies.clock import utc_now
+from horsies.codec.signature import byte_count
+from horsies.codes import TaskSendErrorCode
+from horsies.config import AppConfig
+from horsies.database.database import Database
+from horsies.database.operation import describe
+from horsies.database.statement import Receipt
+from horsies.errors import HorsiesError
+from horsies.ids import new_id
+from horsies.result import Err, Ok, Result
+from horsies.results.handle import HandleBroker, TaskHandle
+from horsies.sending import transaction
+from horsies.sending.enqueuer import Enqueuer, EnqueueResult, not_stored, read_receipt
+from horsies.sending.errors import TaskSendError, TaskSendResult
+from horsies.sending.fingerprint import Fingerprint
+from horsies.sending.options import SendOptions, check_options, stored_options
+from horsies.sending.rows import NewTask, option_columns
+from horsies.tasks.definition import TaskDefinition
+from horsies.tasks.queues import resolve_queue
+
+_logger = logging.getLogger("horsies.send")
+_RESEND_AFTER_S = (0.2, 0.4, 0.8)
+
+
+class SendingBroker(HandleBroker, Protocol):
+    """The part of a broker that sending needs."""
+
+    @property
+    def database(self) -> Database: ...
+    @property
+    def enqueuer(self) -> Enqueuer: ...
+
+
+class SendingApp(Protocol):
+    """The part of an app that sending needs."""
+
+    @property
+    def config(self) -> AppConfig: ...
+    def get_broker(self) -> SendingBroker: ...
+    def are_sends_suppressed(self) -> bool: ...
+
+
+class PreparedSend:
+    """Sends one task with one set of options; options that cannot be are refused at each send."""
+
+    def __init__(self, app: SendingApp, definition: TaskDefinition, options: SendOptions) -> None:
+        self.app = app
+        self.options = options
+        self._definition = definition
+        self._problem: Err[TaskSendError] | None = None
+        self._has_warned = False
+        try:
+            self._prepare()
+        except HorsiesError as error:
+            self._problem = refused(describe(error), error)
+        except ValueError as error:
+            self._problem = refused(str(error))
+
+    def _prepare(self) -> None:
+        definition, options = self._definition, self.options
+        self._queue_name, priority = definition.queue_name, definition.priority
+        if options.queue_name is not None:
+            queue = resolve_queue(definition.config, options.queue_name)
+            self._queue_name, priority = queue.name, queue.priority
+        self._priority = priority if options.priority is None else options.priority
+        self._delay_s = check_options(options)
+        self._task_options = stored_options(definition, options)
+        self._columns = option_columns(self._task_options)
+        self._fingerprint = Fingerprint(
+            task_name=definition.name,
+            queue_name=self._queue_name,
+            priority=self._priority,
+            good_until=options.good_until,
+            enqueue_delay_seconds=self._delay_s,
+            task_options=self._task_options,
+        )
+        config = definition.config
+        limits = (config.payload_warn_bytes, config.payload_max_bytes)
+        self._unremarkable_bytes = min((n for n in limits if n is not None), default=math.inf)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether its rows can be copied as they are: new, due at once, holding no key."""
+        options = self.options
+        return not (
+            options.connection is not None
+            or options.unique_key
+            or options.tags
+            or options.run_at
+            or options.delay is not None
+        )
+
+    def send(self, args: tuple[Any, ...], kwargs: Any) -> TaskSendResult[TaskHandle[Any]]:
+        prepared = self._one_row(args, kwargs)
+        if isinstance(prepared, Err):
+            return prepared
+        row = prepared.ok_value
+        if self.options.connection is None:
+            return enqueue(self.app, row)
+        broker = self.app.get_broker()
+        stored = transaction.enqueue(broker.database, self.options.connection, [row])
+        return self._answer(row, stored)
+
+    async def send_async(
+        self, args: tuple[Any, ...], kwargs: Any
+    ) -> TaskSendResult[TaskHandle[Any]]:
+        prepared = self._one_row(args, kwargs)
+        if isinstance(prepared, Err):
+            return prepared
+        row = prepared.ok_value
+        if self.options.connection is None:
+            return await enqueue_async(self.app, row)
+        broker = self.app.get_broker()
+        stored = await transaction.enqueue_async(broker.database, self.options.connection, [row])
+        return self._answer(row, stored)
+
+    def refusal(self) -> Err[TaskSendError] | None:
+        """Why nothing can be sent, whatever the arguments."""
+        return suppression(self.app) or self._problem
+
+    def row(
+        self, task_id: str, args: tuple[Any, ...], kwargs: Any, sent_at: datetime
+    ) -> Result[NewTask, TaskSendError]:
+        """The row to store for these arguments: checked, encoded, not too large."""
+        encoded = self._definition.signature.encode(args, kwargs)
+        if isinstance(encoded, Err):
+            return refused(str(encoded.err_value), encoded.err_value)
+        args_json, kwargs_json = encoded.ok_value
+        size = byte_count(args_json or "") + byte_count(kwargs_json or "")
+        if size > self._unremarkable_bytes and (too_large := self._check_size(size)) is not None:
+            return too_large
+        return Ok(
+            NewTask(
+                id=task_id,
+                task_name=self._definition.name,
+                queue_name=self._queue_name,
+                priority=self._priority,
+                args=args_json,
+                kwargs=kwargs_json,
+                sent_at=sent_at,
+                enqueued_at=self.options.run_at,
+                delay_s=self._delay_s,
+                good_until=self.options.good_until,
+                max_retries=self._columns.max_retries,
+                task_options=self._task_options,
+                enqueue_sha=self._fingerprint.digest(args_json, kwargs_json, sent_at),
+                unique_key=self._columns.unique_key,
+                unique_stored=self._columns.unique_stored,
+                tags=self._columns.tags,
+            )
+        )
+
+    def _answer(
+        self, row: NewTask, stored: Result[list[Receipt], TaskSendError]
+    ) -> TaskSendResult[TaskHandle[Any]]:
+        receipt = stored.and_then(lambda receipts: read_receipt(row, receipts[0]))
+        return receipt.map(lambda got: handle_of(self.app, got))
+
+    def _one_row(self, args: tuple[Any, ...], kwargs: Any) -> Result[NewTask, TaskSendError]:
+        return self.refusal() or self.row(new_id(), args, kwargs, utc_now())
+
+    def _check_size(self, size: int) -> Err[TaskSendError] | None:
+        config, task_name = self._definition.config, self._definition.name
+        if config.payload_max_bytes is not None and size > config.payload_max_bytes:
+            limit = config.payload_max_bytes
+            message = f"arguments of {task_name!r} take {size} bytes; payload_max_bytes={limit}"
+            return Err(TaskSendError(TaskSendErrorCode.PAYLOAD_TOO_LARGE, message, retryable=False))
+        warn_at = config.payload_warn_bytes
+        if warn_at is not None and size > warn_at and not self._has_warned:
+            self._has_warned = True
+            _logger.warning("arguments of task %s exceed payload_warn_bytes=%d", task_name, warn_at)
+        return None
+
+
+def enqueue(app: SendingApp, row: NewTask) -> TaskSendResult[TaskHandle[Any]]:
+    """Store a row, again after a transient failure if the app wants that."""
+    pauses = _RESEND_AFTER_S if app.config.resend_on_transient_err else ()
+    for pause_s in (*pauses, None):
+        enqueuer = _enqueuer(app, row)
+        stored = enqueuer if isinstance(enqueuer, Err) else enqueuer.ok_value.enqueue(row)
+        if pause_s is None or not _is_worth_resending(stored):
+            return stored.map(lambda receipt: handle_of(app, receipt))
+        time.sleep(pause_s)
+    raise AssertionError("unreachable: the last pause is None")
+
+
+async def enqueue_async(app: SendingApp, row: NewTask) -> TaskSendResult[TaskHandle[Any]]:
+    """The awaitable twin of `enqueue`."""
+    pauses = _RESEND_AFTER_S if app.config.resend_on_transient_err else ()
+    for pause_s in (*pauses, None):
+        enqueuer = _enqueuer(app, row)
+        stored = (
+            enqueuer if isinstance(enqueuer, Err) else await enqueuer.ok_value.enqueue_async(row)
+        )
+        if pause_s is None or not _is_worth_resending(stored):
+            return stored.map(lambda receipt: handle_of(app, receipt))
+        await asyncio.sleep(pause_s)
+    raise AssertionError("unreachable: the last pause is None")
+
+
+def handle_of(app: SendingApp, receipt: Receipt) -> TaskHandle[Any]:
+    is_new = receipt.outcome == "created"
+    return TaskHandle(receipt.task_id, app, broker_mode=True, created=is_new)
+
+
+def suppression(app: SendingApp) -> Err[TaskSendError] | None:
+    """The refusal of every send while sends are suppressed."""
+    if not app.are_sends_suppressed():
+        return None
+    message = "sends are suppressed here: during imports, or by HORSIES_SUPPRESS_SENDS=1"
+    return Err(TaskSendError(TaskSendErrorCode.SEND_SUPPRESSED, message, retryable=False))
+
+
+def refused(message: str, error: BaseException | None = None) -> Err[TaskSendError]:
+    code = TaskSendErrorCode.VALIDATION_FAILED
+    return Err(TaskSendError(code, message, retryable=False, exception=error))
+
+
+def _enqueuer(app: SendingApp, row: NewTask) -> Result[Enqueuer, TaskSendError]:
+    try:
+        return Ok(app.get_broker().enqueuer)
+    except HorsiesError as error:
+        return Err(not_stored(error, row))
+
+
+def _is_worth_resending(stored: EnqueueResult) -> bool:
+    return isinstance(stored, Err) and stored.err_value.retryable

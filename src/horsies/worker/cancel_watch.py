@@ -1,0 +1,36 @@
+"""Ends running tasks on request: told by a notification, sure by a look every two seconds."""
+
+import asyncio
+
+from horsies.worker.dispatcher import Dispatcher
+from horsies.worker.service_connection import ServiceConnection
+from horsies.worker.statements import cancel_requests
+
+
+class CancelWatch:
+    """Looks for stored cancel requests while anything runs."""
+
+    name = "cancel watch"
+    interval_s = 2.0
+
+    def __init__(
+        self, connection: ServiceConnection, dispatcher: Dispatcher, worker_id: str
+    ) -> None:
+        self._connection = connection
+        self._dispatcher = dispatcher
+        self._worker_id = worker_id
+        self.woken = asyncio.Event()
+
+    def wake(self, task_id: str) -> None:
+        """Someone asked to end this task; it matters if it runs here."""
+        if not task_id or task_id in self._dispatcher.running:
+            self.woken.set()
+
+    async def run_once(self) -> int:
+        """Stop what was asked to stop; how many."""
+        if not self._dispatcher.running:
+            return 0
+        rows = await self._connection.run(cancel_requests(self._worker_id))
+        for row in rows:
+            self._dispatcher.stop(row.value, "cancel")
+        return len(rows)

@@ -1,0 +1,88 @@
+"""A task on its way through a worker: one record from its claim to its recorded end."""
+
+from datetime import datetime
+from typing import Literal, NamedTuple, TypeAlias
+
+from horsies.executors.base import Call
+
+# T6; T7 or T8; T16; T17.
+Ending: TypeAlias = Literal["complete", "fail", "cancel", "interrupt"]
+# Why the worker ended a run: a cancel request, the end of the drain time, or a second stop signal.
+StopReason: TypeAlias = Literal["cancel", "drain", "now"]
+
+
+class HeldTask(Call):
+    """A row this worker has claimed; it is also the call that an executor runs.
+
+    `claim` is `claimed_at` as the fence carries it. A task without `pid` waits in the buffer.
+    """
+
+    __slots__ = (
+        "beat_at",
+        "claim",
+        "enqueued_at",
+        "held_since",
+        "is_workflow_task",
+        "lane",
+        "pid",
+        "priority",
+        "queue_name",
+        "stop",
+        "task_options",
+    )
+
+    def __init__(  # noqa: PLR0913, PLR0917 - the columns of a claimed row, in the order they are read
+        self,
+        task_id: str,
+        task_name: str,
+        queue_name: str,
+        priority: int,
+        args: str | None,
+        kwargs: str | None,
+        attempt: int,
+        claim: str,
+        enqueued_at: datetime,
+        task_options: str | None,
+        is_workflow_task: bool,
+        lane: int,
+        pid: int | None,
+    ) -> None:
+        super().__init__(task_id, task_name, attempt, args, kwargs)
+        self.queue_name = queue_name
+        self.priority = priority
+        self.claim = claim
+        self.enqueued_at = enqueued_at
+        self.task_options = task_options
+        self.is_workflow_task = is_workflow_task
+        self.lane = lane
+        self.pid = pid
+        self.held_since = 0.0  # in the buffer, or in an executor
+        self.beat_at = 0.0
+        self.stop: StopReason | None = None
+
+    def __repr__(self) -> str:
+        return f"<{self.task_name} {self.task_id}, attempt {self.attempt}>"
+
+
+class Completion(NamedTuple):
+    """The end of one attempt, ready to be written.
+
+    Without `attempt_outcome` it is a success (T6).
+    """
+
+    task: HeldTask
+    result: str
+    ending: Ending = "complete"
+    attempt_outcome: str | None = None
+    error_code: str | None = None
+    error_message: str | None = None
+    failed_reason: str | None = None
+    retry_delay_s: float | None = None
+    log: str | None = None
+    log_truncated: bool = False
+
+    @property
+    def size(self) -> int:
+        """About how many bytes are held until it is written."""
+        given = len(self.task.args or "") + len(self.task.kwargs or "")
+        return len(self.result) + len(self.log or "") + given + 200

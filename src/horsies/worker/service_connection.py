@@ -1,0 +1,132 @@
+"""A service's own database connection: reopened when it breaks, with the configured back-off."""
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, TypeVar
+
+from psycopg import AsyncConnection
+
+from horsies.clock import jittered
+from horsies.config import WorkerResilienceConfig
+from horsies.database.connection import Address
+from horsies.database.statement import (
+    Statement,
+    is_connection_failure,
+    is_transient,
+    run,
+    run_pipelined,
+)
+from horsies.database.watchdog import hang_up
+
+Row = TypeVar("Row")
+T = TypeVar("T")
+
+_logger = logging.getLogger("horsies.worker")
+# Far longer than any statement of ours takes; a server that is mute for so long has gone.
+_LIMIT_S = 60.0
+
+
+class DatabaseLostError(Exception):
+    """The database stayed away for `db_retry_max_attempts` tries in a row."""
+
+
+class ServiceConnection:
+    """One connection, one statement at a time."""
+
+    def __init__(self, address: Address, name: str, resilience: WorkerResilienceConfig) -> None:
+        self._address = address
+        self._name = name
+        self._resilience = resilience
+        self._connection: AsyncConnection[Any] | None = None
+        self._failures = 0
+        self._lock = asyncio.Lock()
+
+    async def run(self, statement: Statement[Row]) -> list[Row]:
+        """Perform a statement in its own transaction."""
+        async with self._lent() as connection:
+            return await run(connection, statement)
+
+    async def run_together(self, statements: Sequence[Statement[Any]]) -> list[list[Any]]:
+        """Perform statements in one transaction."""
+        async with self._lent() as connection:
+            return await run_pipelined(connection, statements)
+
+    @property
+    def is_failing(self) -> bool:
+        """Whether the last tries did not reach the database."""
+        return self._failures > 0
+
+    async def persistently(self, what: str, work: Callable[[], Awaitable[T]]) -> T:
+        """Repeat `work` until the database answers; give up as the resilience settings say."""
+        done = await self.persistently_until(asyncio.Event(), what, work)
+        assert done is not None, "only an event ends the tries"
+        return done[0]
+
+    async def persistently_until(
+        self, end: asyncio.Event, what: str, work: Callable[[], Awaitable[T]]
+    ) -> tuple[T] | None:
+        """As `persistently`, but try no more once `end` is set: then there is no answer."""
+        while True:
+            try:
+                done = await work()
+            except Exception as error:  # a service loop: passing failures are waited out here
+                if not is_transient(error):
+                    raise
+                if await self._wait_after(what, error, end):
+                    return None
+            else:
+                if self._failures:
+                    _logger.info("%s: the database is back", what)
+                self._failures = 0
+                return (done,)
+
+    async def _wait_after(self, what: str, error: BaseException, end: asyncio.Event) -> bool:
+        """Back off; whether `end` came first."""
+        settings = self._resilience
+        self._failures += 1
+        limit = settings.db_retry_max_attempts
+        if limit and self._failures >= limit and is_connection_failure(error):
+            raise DatabaseLostError(f"{what} failed {limit} times in a row: {error}") from error
+        growth: int = 2 ** min(self._failures - 1, 20)
+        wait_ms = min(settings.db_retry_max_ms, settings.db_retry_initial_ms * growth)
+        wait_s = max(0.1, jittered(wait_ms / 1000))
+        _logger.warning("%s failed, trying again in %.1f s: %s", what, wait_s, error)
+        try:
+            async with asyncio.timeout(wait_s):
+                return await end.wait()
+        except TimeoutError:
+            return False
+
+    @asynccontextmanager
+    async def _lent(self) -> AsyncGenerator[AsyncConnection[Any], None]:
+        """The connection, for one user at a time and within the limit of a statement."""
+        async with self._lock:
+            connection = await self._open()
+            timer = asyncio.get_running_loop().call_later(_LIMIT_S, hang_up, connection)
+            try:
+                yield connection
+            except BaseException:
+                await self._discard_if_unusable()
+                raise
+            finally:
+                timer.cancel()
+
+    async def _open(self) -> AsyncConnection[Any]:
+        if self._connection is None or self._connection.closed:
+            self._connection = await self._address.connect_async(self._name)
+        return self._connection
+
+    async def _discard_if_unusable(self) -> None:
+        connection = self._connection
+        if connection is not None and (
+            connection.closed or connection.broken or connection.pgconn.transaction_status != 0
+        ):
+            self._connection = None
+            await connection.close()
+
+    async def close(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            await connection.close()
