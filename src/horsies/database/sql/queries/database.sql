@@ -36,7 +36,7 @@ declare
 begin
     for known in
         select p.oid from pg_proc p
-        where p.pronamespace = current_schema()::regnamespace and starts_with(p.proname, 'horsies_')
+        where p.pronamespace = quote_ident(current_schema())::regnamespace and starts_with(p.proname, 'horsies_')
           and p.prorettype <> 'trigger'::regtype
     loop
         execute format('drop function %s', known);
