@@ -19,7 +19,7 @@ from benchmarks.stage import ROOT
 
 RESULTS = ROOT / "benchmarks" / "results"
 IMAGES = ROOT / "docs" / "images"
-PAGE = ROOT / "docs" / "guide" / "performance.md"
+PAGE = ROOT / "docs" / "concepts" / "performance.md"
 BEGIN, END = "<!-- written by make bench -->", "<!-- end -->"
 
 

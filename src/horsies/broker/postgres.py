@@ -127,11 +127,11 @@ class PostgresBroker:
             include_log=include_log,
         )
 
-    def get_task_status(self, task_id: str) -> BrokerResult[dict[str, Any] | None]:
+    def get_task_status(self, task_id: str) -> BrokerResult[dict[str, object] | None]:
         """The task as the HTTP status shows it: plain values only."""
         return self.database.perform(status(task_id))
 
-    async def get_task_status_async(self, task_id: str) -> BrokerResult[dict[str, Any] | None]:
+    async def get_task_status_async(self, task_id: str) -> BrokerResult[dict[str, object] | None]:
         return await self.database.perform_async(status(task_id))
 
     async def cancel_task(self, task_id: str, *, running: bool = False) -> BrokerResult[bool]:
@@ -186,16 +186,16 @@ class PostgresBroker:
 
     async def get_stale_tasks(
         self, stale_threshold_minutes: float = 2
-    ) -> BrokerResult[list[dict[str, Any]]]:
+    ) -> BrokerResult[list[dict[str, object]]]:
         """RUNNING tasks without a sign of life for that long."""
         silent_for = timedelta(minutes=stale_threshold_minutes)
         return _transparent(await self.database.perform_async(manual.list_lost_runs(silent_for)))
 
-    async def get_worker_stats(self) -> BrokerResult[list[dict[str, Any]]]:
+    async def get_worker_stats(self) -> BrokerResult[list[dict[str, object]]]:
         """RUNNING tasks grouped by executor."""
         return await self.database.perform_async(manual.list_worker_stats())
 
-    async def get_expired_tasks(self) -> BrokerResult[list[dict[str, Any]]]:
+    async def get_expired_tasks(self) -> BrokerResult[list[dict[str, object]]]:
         """PENDING tasks past their deadline, not yet reaped."""
         return await self.database.perform_async(manual.list_expired_tasks())
 

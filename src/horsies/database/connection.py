@@ -5,6 +5,7 @@ from typing import Any
 
 import psycopg
 from psycopg import AsyncConnection, Connection
+from psycopg.rows import TupleRow
 
 from horsies.database.echo import AsyncEchoCursor, EchoCursor
 
@@ -36,13 +37,13 @@ class Address:
             arguments["prepare_threshold"] = None
         return arguments
 
-    def connect(self, name: str = "horsies") -> Connection[Any]:
+    def connect(self, name: str = "horsies") -> Connection[TupleRow]:
         connection = psycopg.connect(self.url, **self._arguments(name))
         if self.is_echoed:
             connection.cursor_factory = EchoCursor
         return connection
 
-    async def connect_async(self, name: str = "horsies") -> AsyncConnection[Any]:
+    async def connect_async(self, name: str = "horsies") -> AsyncConnection[TupleRow]:
         connection = await AsyncConnection.connect(self.url, **self._arguments(name))
         if self.is_echoed:
             connection.cursor_factory = AsyncEchoCursor

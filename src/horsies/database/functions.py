@@ -6,7 +6,7 @@ Every argument travels by name and is cast to its declared type; a sequence beco
 import re
 from collections.abc import Iterable
 from functools import cache
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar, cast
 
 from horsies.database.sql_files import functions_sql
 from horsies.database.statement import Statement
@@ -25,11 +25,13 @@ class _Function(NamedTuple):
     array_types: dict[str, str]  # parameter -> type of its elements
 
 
-def call(function: str, row: type[Row], **arguments: Any) -> Statement[Row]:
+def call(function: str, row: type[Row], **arguments: object) -> Statement[Row]:
     """The statement that calls `horsies_<function>`; `row` is the shape of what it returns."""
     signature = _signatures()[function]
     parameters = {
-        name: _array(signature.array_types[name], value) if name in signature.array_types else value
+        name: _array(signature.array_types[name], cast("Iterable[object]", value))
+        if name in signature.array_types
+        else value
         for name, value in arguments.items()
     }
     return Statement(signature.sql, parameters, row)

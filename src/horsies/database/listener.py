@@ -8,10 +8,10 @@ import logging
 import os
 import threading
 from collections.abc import Callable
-from typing import Any
 
 import psycopg
 from psycopg import Connection, sql
+from psycopg.rows import TupleRow
 
 from horsies.clock import jittered
 from horsies.database.sockets import has_news
@@ -28,9 +28,9 @@ class Listener:
 
     def __init__(
         self,
-        connect: Callable[[], Connection[Any]],
+        connect: Callable[[], Connection[TupleRow]],
         *,
-        on_connect: Callable[[Connection[Any]], None] | None = None,
+        on_connect: Callable[[Connection[TupleRow]], None] | None = None,
     ) -> None:
         self._connect = connect
         self._on_connect = on_connect
@@ -104,7 +104,7 @@ class Listener:
                 _empty(reader)  # else the next pause is none
                 delay = min(delay * 2, _MAX_DELAY_S)
 
-    def _serve(self, connection: Connection[Any], reader: int) -> None:
+    def _serve(self, connection: Connection[TupleRow], reader: int) -> None:
         listened: set[str] = set()
         while not self._is_closing:
             with self._lock:
@@ -119,7 +119,7 @@ class Listener:
             _empty(reader)
             connection.pgconn.consume_input()
 
-    def _drain(self, connection: Connection[Any]) -> None:
+    def _drain(self, connection: Connection[TupleRow]) -> None:
         # The driver's generator costs several times as much per notification as its C layer.
         while (notification := connection.pgconn.notifies()) is not None:
             self._call(notification.relname.decode(), notification.extra.decode())

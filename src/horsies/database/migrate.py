@@ -8,6 +8,7 @@ from typing import Any
 
 import psycopg
 from psycopg import Connection, sql
+from psycopg.rows import TupleRow
 
 from horsies.codes import ErrorCode
 from horsies.database.sql_files import functions_digest, functions_sql, migrations, query
@@ -16,7 +17,7 @@ from horsies.errors import ConfigurationError
 _FUNCTIONS_VERSION = 0  # the row that remembers which functions are stored
 
 
-def migrate(connection: Connection[Any], *, schema: str | None = None) -> list[str]:
+def migrate(connection: Connection[TupleRow], *, schema: str | None = None) -> list[str]:
     """Apply what is missing and say what that was.
 
     Needs the right to create tables only if something is missing.
@@ -37,7 +38,7 @@ def migrate(connection: Connection[Any], *, schema: str | None = None) -> list[s
         ) from error
 
 
-def _apply(connection: Connection[Any], name: str, *, may_create: bool) -> list[str]:
+def _apply(connection: Connection[TupleRow], name: str, *, may_create: bool) -> list[str]:
     connection.execute(query("database", "lock_schema").encode(), {"schema": name})
     if may_create:
         create = sql.SQL("create schema if not exists {}").format(sql.Identifier(name))
@@ -60,7 +61,7 @@ def _apply(connection: Connection[Any], name: str, *, may_create: bool) -> list[
     return applied
 
 
-def pending(connection: Connection[Any], *, schema: str | None = None) -> list[str]:
+def pending(connection: Connection[TupleRow], *, schema: str | None = None) -> list[str]:
     """What `migrate` would apply. Refuses a database that a newer release has already changed."""
     with connection.transaction():
         name = resolve_schema(connection, schema)
@@ -99,7 +100,7 @@ def _record_text(version: int, name: str) -> str:
     return text.replace("%(version)s", str(version)).replace("%(name)s", f"'{name}'") + ";"
 
 
-def resolve_schema(connection: Connection[Any], schema: str | None) -> str:
+def resolve_schema(connection: Connection[TupleRow], schema: str | None) -> str:
     """The schema the tables live in: the configured one, else the connection's default."""
     found = schema or _scalar(connection, query("database", "current_schema"), {})
     if not isinstance(found, str):
@@ -111,20 +112,22 @@ def resolve_schema(connection: Connection[Any], schema: str | None) -> str:
     return found
 
 
-def _enter_schema(connection: Connection[Any], name: str) -> None:
+def _enter_schema(connection: Connection[TupleRow], name: str) -> None:
     connection.execute(sql.SQL("set local search_path to {}").format(sql.Identifier(name)))
 
 
-def _applied(connection: Connection[Any]) -> dict[int, str]:
+def _applied(connection: Connection[TupleRow]) -> dict[int, str]:
     return dict(connection.execute(query("database", "applied_versions").encode()).fetchall())
 
 
-def _record(connection: Connection[Any], version: int, name: str) -> None:
+def _record(connection: Connection[TupleRow], version: int, name: str) -> None:
     connection.execute(
         query("database", "record_version").encode(), {"version": version, "name": name}
     )
 
 
-def _scalar(connection: Connection[Any], statement: str, parameters: dict[str, object]) -> object:
+def _scalar(
+    connection: Connection[TupleRow], statement: str, parameters: dict[str, object]
+) -> object:
     row: Any = connection.execute(statement.encode(), parameters).fetchone()
     return row[0] if row else None

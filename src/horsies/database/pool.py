@@ -13,10 +13,10 @@ from collections.abc import AsyncGenerator, Callable, Generator
 from concurrent.futures import Future
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
-from typing import Any
 
 import psycopg
 from psycopg import AsyncConnection, Connection
+from psycopg.rows import TupleRow
 
 from horsies.clock import monotonic
 from horsies.database.connection import Address
@@ -42,7 +42,7 @@ _FRESH_S = 0.1
 
 @dataclass(slots=True)
 class _Held:
-    connection: Connection[Any] | AsyncConnection[Any]
+    connection: Connection[TupleRow] | AsyncConnection[TupleRow]
     owner: Owner
     opened_at: float
     used_at: float = 0.0
@@ -86,7 +86,7 @@ class Pool:
         self._idle: list[_Held] = []
 
     @contextmanager
-    def connection(self) -> Generator[Connection[Any], None, None]:
+    def connection(self) -> Generator[Connection[TupleRow], None, None]:
         """Lend a connection to a blocking caller; a broken one is not kept."""
         if (turn := self._ask()) is not None:
             try:
@@ -104,7 +104,7 @@ class Pool:
             self._leave()
 
     @asynccontextmanager
-    async def connection_async(self) -> AsyncGenerator[AsyncConnection[Any], None]:
+    async def connection_async(self) -> AsyncGenerator[AsyncConnection[TupleRow], None]:
         """The awaitable twin of `connection`."""
         if (turn := self._ask()) is not None:
             try:

@@ -9,7 +9,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 import psycopg
 from psycopg import AsyncConnection, Connection
-from psycopg.rows import RowMaker
+from psycopg.rows import RowMaker, TupleRow
 
 Row = TypeVar("Row")
 
@@ -46,7 +46,7 @@ class Receipt(NamedTuple):
     outcome: str
 
 
-async def run(connection: AsyncConnection[Any], statement: Statement[Row]) -> list[Row]:
+async def run(connection: AsyncConnection[TupleRow], statement: Statement[Row]) -> list[Row]:
     """Perform a statement and give its rows."""
     async with connection.cursor(row_factory=statement.make_row) as cursor:
         await cursor.execute(statement.sql.encode(), statement.parameters)
@@ -54,7 +54,7 @@ async def run(connection: AsyncConnection[Any], statement: Statement[Row]) -> li
 
 
 async def run_pipelined(
-    connection: AsyncConnection[Any], statements: Sequence[Statement[Any]]
+    connection: AsyncConnection[TupleRow], statements: Sequence[Statement[Any]]
 ) -> list[list[Any]]:
     """Perform statements in one transaction and one round trip."""
     cursors = [connection.cursor(row_factory=statement.make_row) for statement in statements]
@@ -64,7 +64,7 @@ async def run_pipelined(
     return [await cursor.fetchall() for cursor in cursors]
 
 
-def run_blocking(connection: Connection[Any], statement: Statement[Row]) -> list[Row]:
+def run_blocking(connection: Connection[TupleRow], statement: Statement[Row]) -> list[Row]:
     """The blocking twin of `run`."""
     with connection.cursor(row_factory=statement.make_row) as cursor:
         cursor.execute(statement.sql.encode(), statement.parameters)

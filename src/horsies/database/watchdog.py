@@ -9,16 +9,16 @@ import socket
 import threading
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from typing import Any
 
 from psycopg import AsyncConnection, Connection
+from psycopg.rows import TupleRow
 
 from horsies.clock import monotonic
 
 _TICK_S = 0.5
 
 
-def hang_up(connection: Connection[Any] | AsyncConnection[Any]) -> None:
+def hang_up(connection: Connection[TupleRow] | AsyncConnection[TupleRow]) -> None:
     """End the connection from outside; whoever waits on it gets an OperationalError."""
     if connection.closed:
         return
@@ -33,13 +33,13 @@ class Watchdog:
     """Limits blocking statements, from one thread for the whole process."""
 
     def __init__(self) -> None:
-        self._watched: dict[int, tuple[float, Connection[Any]]] = {}
+        self._watched: dict[int, tuple[float, Connection[TupleRow]]] = {}
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
 
     @contextmanager
     def limit(
-        self, connection: Connection[Any], seconds: float
+        self, connection: Connection[TupleRow], seconds: float
     ) -> Generator[Callable[[float], None], None, None]:
         """Hang up if the block takes longer; what it gives sets the limit anew from now on."""
         key = id(connection)

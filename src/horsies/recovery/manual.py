@@ -1,7 +1,6 @@
 """Recovery by hand: what the broker lists and repairs on request."""
 
 from datetime import timedelta
-from typing import Any
 
 from horsies.codes import BrokerErrorCode
 from horsies.database.database import Database
@@ -32,7 +31,7 @@ _LISTED = (
 )
 
 
-def list_lost_runs(silent_for: timedelta) -> Operation[LostRun, list[dict[str, Any]]]:
+def list_lost_runs(silent_for: timedelta) -> Operation[LostRun, list[dict[str, object]]]:
     return Operation(
         lost_runs(silent_for),
         lambda rows: [{name: getattr(row, name) for name in _LISTED} for row in rows],
@@ -40,7 +39,7 @@ def list_lost_runs(silent_for: timedelta) -> Operation[LostRun, list[dict[str, A
     )
 
 
-def list_expired_tasks() -> Operation[ExpiredTask, list[dict[str, Any]]]:
+def list_expired_tasks() -> Operation[ExpiredTask, list[dict[str, object]]]:
     return Operation(
         expired_tasks(),
         lambda rows: [row._asdict() for row in rows],
@@ -48,7 +47,7 @@ def list_expired_tasks() -> Operation[ExpiredTask, list[dict[str, Any]]]:
     )
 
 
-def list_worker_stats() -> Operation[WorkerStats, list[dict[str, Any]]]:
+def list_worker_stats() -> Operation[WorkerStats, list[dict[str, object]]]:
     return Operation(
         worker_stats(),
         lambda rows: [row._asdict() for row in rows],

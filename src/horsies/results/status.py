@@ -1,7 +1,5 @@
 """The status object of a task, as the HTTP interface serves it (docs/contract/monitoring.md §4)."""
 
-from typing import Any
-
 from horsies.codec.results import UNTYPED, read_result
 from horsies.codec.serde import loads_json
 from horsies.codes import BrokerErrorCode
@@ -13,7 +11,7 @@ from horsies.states import TaskStatus
 _ENDED_BADLY = (TaskStatus.FAILED, TaskStatus.EXPIRED)
 
 
-def status(task_id: str) -> Operation[StoredTask, dict[str, Any] | None]:
+def status(task_id: str) -> Operation[StoredTask, dict[str, object] | None]:
     statement = read_task(task_id, with_result=True, with_failed_reason=False, with_log=True)
     return Operation(
         statement,
@@ -22,7 +20,7 @@ def status(task_id: str) -> Operation[StoredTask, dict[str, Any] | None]:
     )
 
 
-def _status(row: StoredTask) -> dict[str, Any]:
+def _status(row: StoredTask) -> dict[str, object]:
     state = TaskStatus(row.status)
     return {
         "id": row.task_id,
@@ -35,7 +33,7 @@ def _status(row: StoredTask) -> dict[str, Any]:
     }
 
 
-def _output(text: str | None) -> Any:
+def _output(text: str | None) -> object:
     """The stored JSON of the ok value: it is for readers that do not know the task's types."""
     stored = loads_json(text)
     if isinstance(stored, Err) or not isinstance(stored.ok_value, dict):

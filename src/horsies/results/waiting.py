@@ -8,7 +8,6 @@ import math
 import threading
 import weakref
 from collections.abc import Callable
-from typing import Any
 
 from horsies.clock import monotonic
 from horsies.database.database import Database
@@ -205,5 +204,5 @@ def _broker_error(task_id: str, error: BaseException) -> AnyResult:
     )
 
 
-def _error(code: RetrievalCode | OutcomeCode, message: str, data: dict[str, Any]) -> AnyResult:
+def _error(code: RetrievalCode | OutcomeCode, message: str, data: dict[str, object]) -> AnyResult:
     return TaskResult(err=TaskError(error_code=code, message=message, data=data))

@@ -10,15 +10,14 @@ from horsies.database.operation import FAILURES
 from horsies.database.statement import Receipt
 from horsies.ids import new_ids
 from horsies.result import Err, Ok, Result
-from horsies.results.handle import TaskHandle
 from horsies.sending import transaction
 from horsies.sending.enqueuer import not_stored, read_receipt
 from horsies.sending.errors import TaskSendError, TaskSendResult
-from horsies.sending.prepared import PreparedSend, handle_of, refused
+from horsies.sending.prepared import AnyHandle, PreparedSend, handle_of, refused
 from horsies.sending.rows import NewTask
 
 Arguments: TypeAlias = tuple[Any, ...] | Mapping[str, Any]
-Handles: TypeAlias = list[TaskHandle[Any]]
+Handles: TypeAlias = list[AnyHandle]
 
 _IDS_AT_ONCE = 1_000
 
@@ -72,7 +71,7 @@ async def send_many_async(
     return stored.and_then(lambda receipts: _handles(prepared, rows, receipts))
 
 
-def _rows(prepared: PreparedSend, calls: Iterable[Any]) -> Iterator[NewTask]:
+def _rows(prepared: PreparedSend, calls: Iterable[object]) -> Iterator[NewTask]:
     """Rows as they are needed: the server stores the first while the next are encoded."""
     sent_at = utc_now()
     ids: Iterator[str] = iter(())

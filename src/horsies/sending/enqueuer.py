@@ -10,11 +10,12 @@ import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import islice
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import psycopg
 from psycopg import Connection
 from psycopg.errors import UniqueViolation
+from psycopg.rows import TupleRow
 
 from horsies.codes import TaskSendErrorCode
 from horsies.database.database import Database
@@ -110,7 +111,7 @@ class Enqueuer:
             return self._copy_rows(connection, first, rows)
 
     def _copy_rows(
-        self, connection: Connection[Any], part: list[NewTask], rows: Iterator[NewTask]
+        self, connection: Connection[TupleRow], part: list[NewTask], rows: Iterator[NewTask]
     ) -> list[str]:
         limit_s = self._database.config.pool_timeout
         copied: list[str] = []

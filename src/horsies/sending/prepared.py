@@ -9,7 +9,7 @@ import logging
 import math
 import time
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from horsies.clock import utc_now
 from horsies.codec.signature import byte_count
@@ -33,6 +33,7 @@ from horsies.tasks.queues import resolve_queue
 
 _logger = logging.getLogger("horsies.send")
 _RESEND_AFTER_S = (0.2, 0.4, 0.8)
+AnyHandle: TypeAlias = TaskHandle[Any]  # the task function around it knows the type
 
 
 class SendingBroker(HandleBroker, Protocol):
@@ -103,7 +104,7 @@ class PreparedSend:
             or options.delay is not None
         )
 
-    def send(self, args: tuple[Any, ...], kwargs: Any) -> TaskSendResult[TaskHandle[Any]]:
+    def send(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> TaskSendResult[AnyHandle]:
         prepared = self._one_row(args, kwargs)
         if isinstance(prepared, Err):
             return prepared
@@ -115,8 +116,8 @@ class PreparedSend:
         return self._answer(row, stored)
 
     async def send_async(
-        self, args: tuple[Any, ...], kwargs: Any
-    ) -> TaskSendResult[TaskHandle[Any]]:
+        self, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> TaskSendResult[AnyHandle]:
         prepared = self._one_row(args, kwargs)
         if isinstance(prepared, Err):
             return prepared
@@ -132,7 +133,7 @@ class PreparedSend:
         return suppression(self.app) or self._problem
 
     def row(
-        self, task_id: str, args: tuple[Any, ...], kwargs: Any, sent_at: datetime
+        self, task_id: str, args: tuple[Any, ...], kwargs: dict[str, Any], sent_at: datetime
     ) -> Result[NewTask, TaskSendError]:
         """The row to store for these arguments: checked, encoded, not too large."""
         encoded = self._definition.signature.encode(args, kwargs)
@@ -165,11 +166,13 @@ class PreparedSend:
 
     def _answer(
         self, row: NewTask, stored: Result[list[Receipt], TaskSendError]
-    ) -> TaskSendResult[TaskHandle[Any]]:
+    ) -> TaskSendResult[AnyHandle]:
         receipt = stored.and_then(lambda receipts: read_receipt(row, receipts[0]))
         return receipt.map(lambda got: handle_of(self.app, got))
 
-    def _one_row(self, args: tuple[Any, ...], kwargs: Any) -> Result[NewTask, TaskSendError]:
+    def _one_row(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Result[NewTask, TaskSendError]:
         return self.refusal() or self.row(new_id(), args, kwargs, utc_now())
 
     def _check_size(self, size: int) -> Err[TaskSendError] | None:
@@ -185,7 +188,7 @@ class PreparedSend:
         return None
 
 
-def enqueue(app: SendingApp, row: NewTask) -> TaskSendResult[TaskHandle[Any]]:
+def enqueue(app: SendingApp, row: NewTask) -> TaskSendResult[AnyHandle]:
     """Store a row, again after a transient failure if the app wants that."""
     pauses = _RESEND_AFTER_S if app.config.resend_on_transient_err else ()
     for pause_s in (*pauses, None):
@@ -197,7 +200,7 @@ def enqueue(app: SendingApp, row: NewTask) -> TaskSendResult[TaskHandle[Any]]:
     raise AssertionError("unreachable: the last pause is None")
 
 
-async def enqueue_async(app: SendingApp, row: NewTask) -> TaskSendResult[TaskHandle[Any]]:
+async def enqueue_async(app: SendingApp, row: NewTask) -> TaskSendResult[AnyHandle]:
     """The awaitable twin of `enqueue`."""
     pauses = _RESEND_AFTER_S if app.config.resend_on_transient_err else ()
     for pause_s in (*pauses, None):
@@ -211,7 +214,7 @@ async def enqueue_async(app: SendingApp, row: NewTask) -> TaskSendResult[TaskHan
     raise AssertionError("unreachable: the last pause is None")
 
 
-def handle_of(app: SendingApp, receipt: Receipt) -> TaskHandle[Any]:
+def handle_of(app: SendingApp, receipt: Receipt) -> AnyHandle:
     is_new = receipt.outcome == "created"
     return TaskHandle(receipt.task_id, app, broker_mode=True, created=is_new)
 

@@ -9,6 +9,7 @@ import logging
 
 import psycopg
 from psycopg import Connection
+from psycopg.rows import TupleRow
 
 from horsies.database.connection import Address
 from horsies.database.listener import Listener
@@ -69,7 +70,7 @@ def start_listener(
         return None
     loop = asyncio.get_running_loop()
 
-    def hold_lock(connection: Connection[object]) -> None:
+    def hold_lock(connection: Connection[TupleRow]) -> None:
         run_blocking(connection, hold_worker_lock(context.identity.worker_id))
 
     def wake(_payload: str) -> None:

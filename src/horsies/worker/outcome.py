@@ -1,7 +1,7 @@
 """Pure: how an attempt ended + its task's policy -> the completion that records it."""
 
 from random import Random
-from typing import Any, assert_never
+from typing import assert_never
 
 from horsies.codec.results import serialize_error_payload
 from horsies.executors.base import Crashed, Delivered, NotBegun, Outcome, Stopped, TimedOut
@@ -85,9 +85,9 @@ def _judge_delivered(task: HeldTask, delivered: Delivered, random: Random) -> Co
         task,
         delivered.result,
         "fail",
-        "FAILED",
-        delivered.error_code,
-        delivered.error_message,
+        attempt_outcome="FAILED",
+        error_code=delivered.error_code,
+        error_message=delivered.error_message,
         retry_delay_s=_delay(task, delivered.error_code, random),
         log=delivered.log,
         log_truncated=delivered.log_truncated,
@@ -101,25 +101,30 @@ def _lost(
     log: tuple[str | None, bool],
     random: Random,
 ) -> Completion:
-    code: Any = error.error_code
+    code = str(error.error_code)
     return Completion(
         task,
         serialize_error_payload(TaskResult(err=error)),
         "fail",
-        "WORKER_FAILURE",
-        code.value,
-        error.message,
-        reason,
-        _delay(task, code.value, random),
-        log[0],
-        log[1],
+        attempt_outcome="WORKER_FAILURE",
+        error_code=code,
+        error_message=error.message,
+        failed_reason=reason,
+        retry_delay_s=_delay(task, code, random),
+        log=log[0],
+        log_truncated=log[1],
     )
 
 
 def _failed(task: HeldTask, error: TaskError) -> Completion:
-    code: Any = error.error_code
-    text = serialize_error_payload(TaskResult(err=error))
-    return Completion(task, text, "fail", "FAILED", code.value, error.message)
+    return Completion(
+        task,
+        serialize_error_payload(TaskResult(err=error)),
+        "fail",
+        attempt_outcome="FAILED",
+        error_code=str(error.error_code),
+        error_message=error.message,
+    )
 
 
 def _delay(task: HeldTask, code: str | None, random: Random) -> float | None:

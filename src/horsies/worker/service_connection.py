@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
 from psycopg import AsyncConnection
+from psycopg.rows import TupleRow
 
 from horsies.clock import jittered
 from horsies.config import WorkerResilienceConfig
@@ -39,7 +40,7 @@ class ServiceConnection:
         self._address = address
         self._name = name
         self._resilience = resilience
-        self._connection: AsyncConnection[Any] | None = None
+        self._connection: AsyncConnection[TupleRow] | None = None
         self._failures = 0
         self._lock = asyncio.Lock()
 
@@ -100,7 +101,7 @@ class ServiceConnection:
             return False
 
     @asynccontextmanager
-    async def _lent(self) -> AsyncGenerator[AsyncConnection[Any], None]:
+    async def _lent(self) -> AsyncGenerator[AsyncConnection[TupleRow], None]:
         """The connection, for one user at a time and within the limit of a statement."""
         async with self._lock:
             connection = await self._open()
@@ -113,7 +114,7 @@ class ServiceConnection:
             finally:
                 timer.cancel()
 
-    async def _open(self) -> AsyncConnection[Any]:
+    async def _open(self) -> AsyncConnection[TupleRow]:
         if self._connection is None or self._connection.closed:
             self._connection = await self._address.connect_async(self._name)
         return self._connection
