@@ -67,7 +67,7 @@ def test_get_docs_writes_the_pages_and_replaces_its_own(tmp_path: Path) -> None:
     again = run_horsies(tmp_path, "get-docs")
 
     assert again.returncode == 0, again.stderr
-    assert (tmp_path / ".horsies-docs" / "guide" / "getting-started.md").is_file()
+    assert (tmp_path / ".horsies-docs" / "quickstart.md").is_file()
     assert not stale.exists()
 
 
