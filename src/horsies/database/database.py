@@ -110,7 +110,7 @@ class Database:
     def run(self, statement: Statement[Row], *, within: float = math.inf) -> list[Row]:
         """Run one statement, once more on a fresh connection if the kept one had died unnoticed.
 
-        A mute server is given up after `within` seconds, if that comes before `pool_timeout`.
+        An unresponsive server is given up after `within` seconds or `pool_timeout`, if sooner.
         """
         started_at, limit = monotonic(), min(within, self.config.pool_timeout)
         try:
@@ -161,7 +161,7 @@ class Database:
 
 
 def _died_in_pool(error: BaseException, started_at: float, limit: float) -> bool:
-    """A kept connection had ended unnoticed: known at once, not after a time-out."""
+    """A kept connection had ended unnoticed: known at once, not after a timeout."""
     at_once = monotonic() - started_at < limit / 2
     return at_once and is_connection_failure(error) and not isinstance(error, PoolTimeoutError)
 

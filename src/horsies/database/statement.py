@@ -76,17 +76,14 @@ _REFUSALS = ("authentication failed", "does not exist", "no pg_hba.conf entry", 
 
 
 def is_connection_failure(error: BaseException) -> bool:
-    """Whether the database was out of reach, so that the same call may succeed later."""
+    """Whether the database was unreachable, so that the same call may succeed later."""
     if isinstance(error, psycopg.OperationalError) and error.sqlstate is None:
         return not any(refusal in str(error) for refusal in _REFUSALS)
     return isinstance(error, _UNREACHABLE)
 
 
 def is_transient(error: BaseException) -> bool:
-    """Whether a service should back off and try again.
-
-    The database is out of reach, or at odds with itself for now.
-    """
+    """Whether a service should back off and retry: the database is away, or busy for now."""
     return is_connection_failure(error) or isinstance(error, _TEMPORARY)
 
 

@@ -1,7 +1,7 @@
-"""Hangs up on a server that has gone mute: accepted a statement and never answers.
+"""Hangs up on an unresponsive server, one that accepted a statement and never answers.
 
 Shutting the socket down makes the waiting driver see the end of the connection at once, in blocking
-and awaiting code alike; a cancel request would go to the same mute server.
+and awaiting code alike; a cancel request would go to the same unresponsive server.
 """
 
 import os

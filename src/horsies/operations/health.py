@@ -49,7 +49,7 @@ def ping_database(database: Database, timeout_ms: int) -> BrokerResult[DatabaseP
         except FAILURES as error:
             answers.append(Err(operation_error(BrokerErrorCode.DB_PING_FAILED, error)))
 
-    # A mute server answers no cancel either: the thread is left behind, the caller is not.
+    # An unresponsive server answers no cancel either: only the thread is left behind.
     thread = threading.Thread(target=ask, name="horsies-ping", daemon=True)
     thread.start()
     thread.join(timeout_ms / 1000)

@@ -183,7 +183,7 @@ def _remaining(deadline: float | None) -> float:
 
 
 def _look_s(deadline: float | None) -> float:
-    """How long a mute database is waited for; also a wait of no time looks once."""
+    """How long to wait for an unresponsive database; a wait of no time still looks once."""
     return math.inf if deadline is None else max(_POLL_S, deadline - monotonic())
 
 

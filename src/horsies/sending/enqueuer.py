@@ -145,10 +145,7 @@ class Enqueuer:
 
 
 class _Group:
-    """Self-clocking group commit: one statement in flight.
-
-    Whoever arrives meanwhile shares the next.
-    """
+    """Self-clocking group commit: callers that arrive during a statement share the next one."""
 
     def __init__(self, enqueuer: Enqueuer) -> None:
         self._enqueuer = enqueuer

@@ -21,7 +21,7 @@ from horsies.worker.statements import ClaimRequest, Mark, claim_tasks, next_due
 
 _logger = logging.getLogger("horsies.worker")
 
-# 500 per pass: the knee of the curve in performance.md.
+# 500 per pass: more gain nothing (docs/concepts/performance.md, raw claim + complete).
 _MAX_ROWS = 500
 _FULL_SCAN_SHARE = 30.0
 _POLL_LOW, _POLL_HIGH = 0.6, 1.8
@@ -109,10 +109,7 @@ class Claimer:
         return self._has_lost_answer
 
     async def _return_unheld(self) -> None:
-        """After a claim or start whose answer was lost: what it may have taken goes back.
-
-        Nothing of it ever ran.
-        """
+        """Give back what a statement whose answer was lost may have taken: none of it ever ran."""
         owner_id = self._context.identity.worker_id
         statement = return_unheld_tasks(owner_id, self._holdings.task_ids())
         returned = (await self._connection.run(statement))[0].value

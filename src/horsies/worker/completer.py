@@ -29,8 +29,8 @@ from horsies.worker.statements import (
 
 _logger = logging.getLogger("horsies.worker")
 
-# 500 per batch: the knee of the curve in performance.md. A statement is copied several times on
-# its way: bytes keep that small.
+# 500 per batch: larger ones gain nothing (docs/concepts/performance.md, raw claim + complete). A
+# statement is copied several times on its way: the limit in bytes keeps that small.
 _MAX_ROWS = 500
 _MAX_BYTES = 4_000_000
 # What may wait, also while the database is away; while it is full, nothing is claimed or begun.
@@ -39,9 +39,9 @@ _MAX_WAITING_BYTES = 64_000_000
 
 
 class Recorded(NamedTuple):
-    """A completion as the database took it.
+    """A completion, and what the database made of it.
 
-    'completed', 'failed', 'retried', 'cancelled', 'interrupted' or 'claim_lost'.
+    `outcome`: 'completed', 'failed', 'retried', 'cancelled', 'interrupted' or 'claim_lost'.
     """
 
     completion: Completion
@@ -141,10 +141,7 @@ class Completer:
         return await self._write(batch[:middle]) + await self._write(batch[middle:])
 
     async def _write_refused(self, completion: Completion, error: psycopg.Error) -> list[Recorded]:
-        """PostgreSQL refuses this very outcome: its task fails with the reason.
-
-        The others go on.
-        """
+        """PostgreSQL refuses this outcome: its task fails with that reason, the others go on."""
         task = completion.task
         _logger.error("task %s: its outcome cannot be stored: %s", task.task_id, error)
         reason = str(error).partition("\n")[0].replace("\x00", "")

@@ -25,7 +25,7 @@ Row = TypeVar("Row")
 T = TypeVar("T")
 
 _logger = logging.getLogger("horsies.worker")
-# Far longer than any statement of ours takes; a server that is mute for so long has gone.
+# Far longer than any statement of ours takes; a server that is silent for so long has gone.
 _LIMIT_S = 60.0
 
 

@@ -11,10 +11,7 @@ from horsies.worker.identity import WorkerIdentity
 
 @dataclass(frozen=True, slots=True)
 class WorkerConfig:
-    """Settings of one worker process; 0 means automatic, never or off.
-
-    As `horsies worker --help` says.
-    """
+    """Settings of one worker process (`horsies worker --help`); 0 is automatic, never or off."""
 
     processes: int = field(default_factory=lambda: os.cpu_count() or 1)
     concurrency: int = 100

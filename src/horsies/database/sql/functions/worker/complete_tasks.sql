@@ -20,7 +20,7 @@ begin
         update horsies_tasks t set status = 'COMPLETED', completed_at = now_at, result = i.result, error_code = null,
             failed_reason = null, finalizing_at = null, finalizing_by_worker_id = null, updated_at = now_at
         from unnest(task_ids, claims, attempts, results) i(id, claim, attempt, result)
-        -- status || '': the primary key must drive the join, never the in-flight index (performance.md, the trap).
+        -- status || '': the primary key must drive the join, never the in-flight index: a plan cached for one row would cost n * n for n.
         where t.id = i.id and t.status || '' = 'RUNNING' and t.claimed_by_worker_id = owner_id
           and t.claimed_at = i.claim and t.retry_count + 1 = i.attempt
         returning t.id, i.attempt, t.started_at, t.worker_hostname, t.worker_pid, t.worker_process_name

@@ -17,7 +17,7 @@ declare
 begin
     return query
         with held as (
-            -- No status in this WHERE: the primary key alone must drive the join (performance.md, the batch x batch trap).
+            -- No status in this WHERE: the primary key alone must drive the join (else a plan cached for one row costs n * n).
             select t.id, i.position, i.pid,
                 case when t.status <> 'CLAIMED' or t.claimed_by_worker_id is distinct from owner_id
                           or t.claimed_at is distinct from i.claim or t.retry_count + 1 <> i.attempt then 'claim_lost'

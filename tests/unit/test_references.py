@@ -1,0 +1,127 @@
+"""Comments and docstrings name only what can be opened in this repository."""
+
+import ast
+import io
+import re
+import subprocess
+import tokenize
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SOURCE = ROOT / "src" / "horsies"
+SQL = SOURCE / "database" / "sql"
+CONTRACT = ROOT / "docs" / "contract"
+
+FILES = sorted([*SOURCE.rglob("*.py"), *SQL.rglob("*.sql"), *(ROOT / "tests").rglob("*.py")])
+SQL_FUNCTIONS = sorted((SQL / "functions").rglob("*.sql"))
+
+PATH = re.compile(r"(?<![\w./<*-])((?:[\w.-]+/)*[\w-]+\.(?:py|sql|md))\b(?!:\w)")
+SECTION = re.compile(r"([\w/]+\.md) §(\d+(?:\.\d+)?)")
+DECISION = re.compile(r"decisions? (\d{4})\b")
+TRANSITION = re.compile(r"\bT(\d{1,2})\b")
+STATEMENT = re.compile(r"\bS(\d{1,3})\b")
+CALLER = re.compile(r"^-- Callers?: (.*)$", re.MULTILINE)
+
+# Files of a user's own project, in examples; files a test writes for itself.
+EXAMPLES = {
+    "app.py", "conftest.py", "jobs.py", "pyproject.toml", "queue.py", "script.py", "setup.py",
+    "shop.py", "shop/queue.py", "tasks.py", "test_shop.py",
+}  # fmt: skip
+
+
+def name_of(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+@cache
+def tracked() -> frozenset[str]:
+    listed = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT, capture_output=True, text=True, check=False,
+    ).stdout.split("\n")  # fmt: skip
+    found = [name for name in listed if (ROOT / name).is_file()]
+    return frozenset(found or [name_of(path) for path in ROOT.rglob("*.*") if path.is_file()])
+
+
+@cache
+def prose(path: Path) -> str:
+    """All comments and docstrings of a file."""
+    text = path.read_text()
+    if path.suffix == ".sql":
+        return "\n".join(re.findall(r"--.*", text))
+    tokens = tokenize.generate_tokens(io.StringIO(text).readline)
+    comments = [
+        token.string.partition("noqa:")[0] for token in tokens if token.type == tokenize.COMMENT
+    ]
+    return "\n".join([*comments, *docstrings(ast.parse(text))])
+
+
+def docstrings(tree: ast.Module) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            yield ast.get_docstring(node) or ""
+
+
+def exists(reference: str) -> bool:
+    return reference in EXAMPLES or any(
+        name == reference or name.endswith(f"/{reference}") for name in tracked()
+    )
+
+
+@cache
+def headings(page: str) -> frozenset[str]:
+    """The numbers of a page's sections; the page is named from the root."""
+    if not (ROOT / page).is_file():
+        return frozenset()
+    text = (ROOT / page).read_text()
+    return frozenset(re.findall(r"^#+ (\d+(?:\.\d+)?)\.? ", text, re.MULTILINE))
+
+
+@cache
+def numbered(letter: str) -> frozenset[int]:
+    text = (CONTRACT / "lifecycle.md").read_text()
+    return frozenset(int(n) for n in re.findall(rf"^\| {letter}(\d+) \|", text, re.MULTILINE))
+
+
+@pytest.mark.parametrize("path", FILES, ids=name_of)
+def test_every_file_named_in_a_comment_exists(path: Path) -> None:
+    assert [found for found in PATH.findall(prose(path)) if not exists(found)] == []
+
+
+@pytest.mark.parametrize("path", FILES, ids=name_of)
+def test_every_section_decision_and_rule_named_in_a_comment_exists(path: Path) -> None:
+    text = prose(path)
+    sections = [f"{page} §{at}" for page, at in SECTION.findall(text) if at not in headings(page)]
+    decisions = [n for n in DECISION.findall(text) if not list((ROOT / "docs").rglob(f"{n}-*.md"))]
+    transitions = set(map(int, TRANSITION.findall(text))) - numbered("T")
+    statements = set(map(int, STATEMENT.findall(text))) - numbered("S")
+
+    assert (sections, decisions) == ([], [])
+    assert (transitions, statements) == (set(), set())
+
+
+def test_the_contract_numbers_its_rules_without_a_gap() -> None:
+    assert numbered("T") == frozenset(range(1, 18))
+    assert numbered("S") == frozenset(range(1, 160))
+
+
+@pytest.mark.parametrize("path", SQL_FUNCTIONS, ids=name_of)
+def test_every_caller_of_a_sql_function_calls_it(path: Path) -> None:
+    """A Python caller names the statement; a SQL caller names the function."""
+    text = path.read_text()
+    own = re.findall(r"function horsies_(\w+)\(", text)
+    for named in CALLER.findall(text):
+        for python in re.findall(r"[\w/]+\.py", named):
+            caller = (SOURCE / python).read_text()
+            assert any(re.search(rf"\b{name}\b", caller) for name in own), python
+        for function in re.findall(r"horsies_(\w+)", named.partition("Locks:")[0]):
+            (caller_file,) = [
+                other
+                for other in SQL_FUNCTIONS
+                if re.search(rf"function horsies_{function}\(", other.read_text())
+            ]
+            assert any(f"horsies_{name}(" in caller_file.read_text() for name in own), function
