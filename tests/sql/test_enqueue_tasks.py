@@ -6,9 +6,10 @@ from typing import Any
 import psycopg
 import pytest
 
+from horsies.database.functions import parameters_of
 from horsies.database.statement import Receipt
 from horsies.sending.rows import NewTask
-from horsies.sending.statements import enqueue_tasks
+from horsies.sending.statements import copied_columns, enqueue_tasks
 from support.database import Database, at, connect, new_task
 
 
@@ -188,3 +189,8 @@ def test_hand_written_row_needs_four_columns(db: Database) -> None:
     (claim,) = db.claim(1)
 
     assert (claim.task_id, claim.priority, claim.attempt) == ("by-hand", 100, 1)
+
+
+def test_the_function_takes_the_fields_of_a_row_in_their_order() -> None:
+    assert tuple(parameters_of("enqueue_tasks")) == NewTask._fields
+    assert set(copied_columns()) < set(NewTask._fields)

@@ -6,7 +6,12 @@ from typing import Any
 
 import pytest
 
+from horsies import AppConfig, Horsies, PostgresConfig, TaskError, TaskResult
 from horsies.sending.fingerprint import enqueue_fingerprint
+from horsies.sending.options import SendOptions
+from horsies.sending.prepared import PreparedSend
+from horsies.sending.resend import is_unchanged
+from horsies.sending.rows import payload_of
 
 SENT_AT = datetime(2024, 1, 2, 3, 4, 5, tzinfo=UTC)
 PAYLOAD: dict[str, Any] = {
@@ -61,3 +66,20 @@ def test_every_part_counts(change: dict[str, Any]) -> None:
 def test_naive_instants_are_an_error(field: str) -> None:
     with pytest.raises(ValueError, match="timezone"):
         enqueue_fingerprint(**PAYLOAD | {field: datetime(2024, 1, 1)})  # noqa: DTZ001
+
+
+@pytest.mark.parametrize("delay", [0, 0.00005, 1e-9, 0.1, 1.5, 1e9, 3_000_000_000.123])
+def test_a_delayed_send_can_be_sent_again_as_itself(delay: float) -> None:
+    app = Horsies(AppConfig(broker=PostgresConfig(database_url="postgresql://nowhere/none")))
+    feed: Any = app.task("feed", function_of_one)
+    prepared = PreparedSend(app, feed.definition, SendOptions(delay=delay))
+
+    payload = payload_of(prepared.row("an-id", (1,), {}, SENT_AT).unwrap())
+
+    assert payload is not None
+    assert payload.enqueue_delay_seconds == delay
+    assert is_unchanged(payload)
+
+
+def function_of_one(number: int) -> TaskResult[int, TaskError]:
+    return TaskResult(ok=number)
