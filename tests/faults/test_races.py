@@ -38,7 +38,7 @@ async def test_reapers_at_once_recover_each_row_once(database_url: str, is_claim
 
     async with asyncio.TaskGroup() as group:
         passes = [
-            group.create_task(Reaper(link, RecoveryConfig(), hostname="here").run_once())
+            group.create_task(Reaper(link, RecoveryConfig(), host_key="here").run_once())
             for link in links
         ]
     swept = [one.result() for one in passes]

@@ -13,7 +13,7 @@ import pytest
 from horsies import Horsies
 from horsies.config import RecoveryConfig, WorkerResilienceConfig
 from horsies.database.connection import Address
-from horsies.recovery.begun_slots import BegunSlots, create_begun_slots
+from horsies.recovery.begun_slots import BegunSlots, create_begun_slots, find_begun_slots
 from horsies.recovery.reaper import Reaper
 from horsies.result import TaskError, TaskResult
 from horsies.worker.service_connection import ServiceConnection
@@ -34,7 +34,7 @@ async def new_reaper(database_url: str) -> AsyncIterator[NewReaper]:
     link = ServiceConnection(Address(database_url, None), "horsies test", WorkerResilienceConfig())
 
     def new(**recovery: Any) -> Reaper:
-        return Reaper(link, RecoveryConfig(**recovery), hostname="here")
+        return Reaper(link, RecoveryConfig(**recovery), host_key="here")
 
     yield new
     await link.close()
@@ -43,10 +43,18 @@ async def new_reaper(database_url: str) -> AsyncIterator[NewReaper]:
 def insert_run(db: Database, age: timedelta, **columns: Any) -> str:
     """A task that another machine's worker runs since then."""
     since = ago(age)
+    columns = {
+        "claimed_by_worker_id": "gone", "worker_pid": 1, "worker_hostname": "elsewhere",
+    } | columns  # fmt: skip
+    db.insert(
+        "horsies_worker_states", worker_id=columns["claimed_by_worker_id"],
+        hostname=columns["worker_hostname"], host_key=columns["worker_hostname"], pid=1,
+        processes=1, queues=["default"], max_claim_batch=0, max_claim_per_worker=0,
+        worker_started_at=since,
+    )  # fmt: skip
     return db.insert(
         status="RUNNING", claimed_at=since, started_at=since, worker_process_name="worker-1",
-        **{"claimed_by_worker_id": "gone", "worker_pid": 1, "worker_hostname": "elsewhere"}
-        | columns,
+        **columns,
     )  # fmt: skip
 
 
@@ -234,11 +242,12 @@ async def test_claims_that_wait_get_heartbeats_and_longer_leases(
 
 @pytest.fixture
 def begun_slots() -> Iterator[BegunSlots]:
-    """The begun_slots of a worker of this host, which the test lets die by closing it."""
+    """The begun slots of a worker of this host, which the test lets die by closing it."""
     made = create_begun_slots(str(uuid.uuid4()))
     assert made is not None
     yield made
-    made.path.unlink()
+    if left := find_begun_slots(made.worker_id):
+        left.remove()
 
 
 async def test_dead_workers_begun_slots_tell_which_runs_had_begun(
@@ -246,7 +255,7 @@ async def test_dead_workers_begun_slots_tell_which_runs_had_begun(
 ) -> None:
     child = subprocess.Popen(["true"])
     child.wait()
-    owner = {"claimed_by_worker_id": begun_slots.path.name, "worker_hostname": "here"}
+    owner = {"claimed_by_worker_id": begun_slots.worker_id, "worker_hostname": "here"}
     runs = [insert_run(db, 2 * MINUTE, worker_pid=child.pid, **owner) for _ in range(2)]
     slots = [begun_slots.place(run) for run in runs]
     begun_slots.begin(slots[0])
@@ -260,7 +269,8 @@ async def test_dead_workers_begun_slots_tell_which_runs_had_begun(
 
 
 def test_begun_slots_is_abandoned_once_its_worker_is_gone(begun_slots: BegunSlots) -> None:
-    peer = BegunSlots(begun_slots.path)
+    peer = find_begun_slots(begun_slots.worker_id)
+    assert peer is not None
     during = peer.is_abandoned
     begun_slots.close()
 

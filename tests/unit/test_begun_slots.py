@@ -1,7 +1,11 @@
-"""The begun_slots of begun runs: what it tells, and who removes it."""
+"""Begun slots: what they tell, who removes them, and whom they trust."""
 
+import errno
 import os
+import subprocess
+import sys
 import uuid
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,44 +18,62 @@ DAY_S = 86_400
 
 @pytest.fixture(autouse=True)
 def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    place = tmp_path / "slots"
-    monkeypatch.setattr(begun_slots_module, "_directory", lambda: place)
-    return place
+    """Where the slots of this test lie; nobody has made it yet."""
+    monkeypatch.setattr(begun_slots_module, "SHARED_MEMORY", str(tmp_path))
+    return tmp_path / f"horsies-{os.getuid()}"
+
+
+@pytest.fixture
+def slots() -> Iterator[BegunSlots]:
+    made = created()
+    yield made
+    made.remove()
 
 
 def created() -> BegunSlots:
-    begun_slots = create_begun_slots(str(uuid.uuid4()))
-    assert begun_slots is not None
-    return begun_slots
+    made = create_begun_slots(str(uuid.uuid4()))
+    assert made is not None
+    return made
 
 
-def test_begun_slots_tells_what_has_begun_and_is_not_recorded() -> None:
-    begun_slots = created()
+def found(worker_id: str) -> BegunSlots:
+    peer = find_begun_slots(worker_id)
+    assert peer is not None
+    return peer
+
+
+def test_peer_reads_what_has_begun_and_is_not_recorded() -> None:
+    own = created()
     ids = [str(uuid.uuid4()) for _ in range(3)]
-    slots = [begun_slots.place(one) for one in ids]
-    for slot in slots[:2]:
-        begun_slots.begin(slot)
-    begun_slots.release(slots[0])
+    places = [own.place(one) for one in ids]
+    for place in places[:2]:
+        own.begin(place)
+    own.release(places[0])
 
-    found = find_begun_slots(begun_slots.path.name)
+    peer = found(own.worker_id)
 
-    assert found is not None
-    assert found.begun_ids() == {ids[1]}
-    assert not found.is_abandoned
-    found.close()
-    begun_slots.remove()
-    assert find_begun_slots(begun_slots.path.name) is None
+    assert peer.begun_ids() == {ids[1]}
+    assert not peer.is_abandoned
+    peer.close()
+    own.remove()
+    assert find_begun_slots(own.worker_id) is None
 
 
-def test_begun_slots_of_a_worker_that_is_gone_is_abandoned() -> None:
-    begun_slots = created()
-    begun_slots.close()
+@pytest.mark.parametrize("task_id", ["a", "{", "a,b", "ä" * 36, "\U0001f40e" * 36, "x" * 36])
+def test_any_id_a_row_can_hold_is_told_as_it_is(slots: BegunSlots, task_id: str) -> None:
+    slots.begin(slots.place(task_id))
 
-    found = find_begun_slots(begun_slots.path.name)
+    assert slots.begun_ids() == {task_id}
 
-    assert found is not None
-    assert found.is_abandoned
-    found.close()
+
+def test_slots_of_a_worker_that_is_gone_are_abandoned() -> None:
+    own = created()
+    own.close()
+
+    peer = found(own.worker_id)
+
+    assert peer.is_abandoned
+    peer.close()
 
 
 def test_new_worker_removes_what_was_forgotten_days_ago(directory: Path) -> None:
@@ -59,13 +81,105 @@ def test_new_worker_removes_what_was_forgotten_days_ago(directory: Path) -> None
     old.close()
     recent.close()
     (directory / "not one of ours").touch()
-    for path in (old.path, living.path, directory / "not one of ours"):
-        past = path.stat().st_mtime - 2 * DAY_S
-        os.utime(path, (past, past))
+    for name in (old.worker_id, living.worker_id, "not one of ours"):
+        past = (directory / name).stat().st_mtime - 2 * DAY_S
+        os.utime(directory / name, (past, past))
 
     newest = created()
 
-    assert not old.path.exists()
-    assert all(one.path.exists() for one in (living, recent, newest))
+    assert sorted(path.name for path in directory.iterdir()) == sorted(
+        [living.worker_id, recent.worker_id, newest.worker_id, "not one of ours"]
+    )
     living.remove()
     newest.remove()
+
+
+@pytest.mark.parametrize("worker_id", ["/etc/passwd", "../x", "", ".", "a b", "A" * 36, "{"])
+def test_a_row_names_no_file(directory: Path, worker_id: str, tmp_path: Path) -> None:
+    created().remove()
+    victim = tmp_path / "victim"
+    victim.write_bytes(b"\0" * 10_000_000)
+
+    assert find_begun_slots(worker_id) is None
+    assert find_begun_slots(str(victim)) is None
+    assert victim.exists()
+
+
+def test_a_binary_file_in_their_place_tells_nothing(directory: Path) -> None:
+    own = created()
+    own.close()
+    path = directory / own.worker_id
+    path.write_bytes(b"\x01\x90\xff\xfe" * (path.stat().st_size // 4))
+
+    peer = found(own.worker_id)
+
+    assert peer.begun_ids() is None
+    peer.close()
+
+
+def test_a_link_in_their_place_is_not_followed(directory: Path, tmp_path: Path) -> None:
+    own = created()
+    own.close()
+    path = directory / own.worker_id
+    target = tmp_path / "target"
+    path.rename(target)
+    path.symlink_to(target)
+
+    assert find_begun_slots(own.worker_id) is None
+
+
+@pytest.mark.parametrize("how", ["link", "open to all", "file"])
+def test_a_directory_that_is_not_ours_alone_is_refused(
+    directory: Path, tmp_path: Path, how: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    if how == "link":
+        (tmp_path / "elsewhere").mkdir(mode=0o700)
+        directory.symlink_to(tmp_path / "elsewhere")
+    elif how == "open to all":
+        directory.mkdir()
+        directory.chmod(0o777)
+    else:
+        directory.touch()
+
+    assert create_begun_slots(str(uuid.uuid4())) is None
+    assert "no shared memory for begun slots" in caplog.text
+    assert [path.name for path in tmp_path.glob("elsewhere/*")] == []
+
+
+def test_another_users_directory_is_refused(
+    directory: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    if os.getuid() != 0:
+        pytest.skip("only root can give a directory away")
+    directory.mkdir(mode=0o700)
+    os.chown(directory, 12345, 12345)
+
+    assert create_begun_slots(str(uuid.uuid4())) is None
+    assert "not private" in caplog.text
+
+
+def test_full_shared_memory_costs_the_slots_and_not_the_worker(tmp_path: Path) -> None:
+    """Docker gives 64 MB, and someone else may have taken them."""
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", tmp_path],
+        capture_output=True, check=False,
+    )  # fmt: skip
+    if mounted.returncode:
+        pytest.skip("a small file system can only be mounted by root")
+    try:
+        program = (
+            "import sys, uuid, logging; logging.basicConfig()\n"
+            "from horsies.recovery import begun_slots\n"
+            "begun_slots.SHARED_MEMORY = sys.argv[1]\n"
+            "print(begun_slots.create_begun_slots(str(uuid.uuid4())))\n"
+        )
+        ran = subprocess.run(
+            [sys.executable, "-c", program, tmp_path], capture_output=True, text=True, check=False
+        )
+        left = list(tmp_path.glob("horsies-*/*"))
+    finally:
+        subprocess.run(["umount", tmp_path], check=True)
+
+    assert (ran.returncode, ran.stdout.strip()) == (0, "None")
+    assert os.strerror(errno.ENOSPC) in ran.stderr
+    assert left == []

@@ -199,7 +199,7 @@ class TaskLogModel(Base):
 class TaskHeartbeatModel(Base):
     __tablename__ = "horsies_heartbeats"
 
-    id: Mapped[int] = mapped_column(primary_key=True)
+    id: Mapped[int] = mapped_column(BigInteger, primary_key=True)
     task_id: Mapped[str] = mapped_column(_BYTEWISE_ID)
     sender_id: Mapped[str] = mapped_column(String(255))
     role: Mapped[str] = mapped_column(String(20))
@@ -216,7 +216,7 @@ class TaskHeartbeatModel(Base):
 class WorkerStateModel(Base):
     __tablename__ = "horsies_worker_states"
 
-    id: Mapped[int] = mapped_column(primary_key=True)
+    id: Mapped[int] = mapped_column(BigInteger, primary_key=True)
     worker_id: Mapped[str] = mapped_column(String(255))
     snapshot_at: Mapped[datetime] = mapped_column(server_default=_NOW)
     hostname: Mapped[str] = mapped_column(String(255))
@@ -238,6 +238,7 @@ class WorkerStateModel(Base):
     worker_started_at: Mapped[datetime]
     pid_started_at: Mapped[float | None]
     holds_lock: Mapped[bool] = mapped_column(server_default=_FALSE)
+    host_key: Mapped[str | None] = mapped_column(String(255))
 
     __table_args__ = (
         Index("horsies_worker_states_worker_idx", "worker_id", text("snapshot_at desc")),

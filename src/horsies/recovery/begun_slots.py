@@ -1,18 +1,29 @@
 """Which calls of a worker have begun, in shared memory that outlives a kill -9 of the worker.
 
-The worker places a call in a slot; whoever runs it marks the slot just before user code; recorded,
-the slot is free. A peer on the same host reads here which runs never began (decision 0006).
+The worker places a call in a slot, whoever runs it marks the slot just before user code, and the
+slot is free again when the outcome is recorded. A peer on the same host reads here which runs never
+began (decision 0006). A worker id comes from a row, so it names a file only if it is a UUID.
 """
 
 import fcntl
+import logging
 import mmap
 import os
-from contextlib import suppress
-from pathlib import Path
+import re
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 
 from horsies.clock import utc_now
 
-_SLOT_BYTES = 40  # one byte of state, 36 of id, padding
+_logger = logging.getLogger("horsies.worker")
+
+SHARED_MEMORY = "/dev/shm"  # noqa: S108 - the directory below it is private, and checked
+_WORKER_ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
+
+# One byte of state, one of length, 144 of id: 36 characters of four bytes at most.
+_ID_BYTES = 144
+_SLOT_BYTES = 2 + _ID_BYTES
 _SLOT_COUNT = 16_384
 _BEGUN = 1
 _OVERFLOW = 0  # the first slot: marked when there was a call without a slot of its own
@@ -21,29 +32,36 @@ _FORGOTTEN_S = 86_400.0
 
 
 class BegunSlots:
-    """The slots of one worker."""
+    """The slots of one worker; `directory` is open and has been checked."""
 
-    def __init__(self, path: Path, *, creates: bool = False) -> None:
-        self.path = path
-        flags = os.O_RDWR | (os.O_CREAT | os.O_EXCL if creates else 0)
-        self._file = file = os.open(path, flags, 0o600)
-        if creates:
-            fcntl.flock(file, fcntl.LOCK_EX)  # held until the worker ends, whatever ends it
-            os.truncate(file, _SLOT_BYTES * _SLOT_COUNT)
+    def __init__(self, worker_id: str, directory: int, *, creates: bool = False) -> None:
+        if not _WORKER_ID.fullmatch(worker_id):
+            raise ValueError(f"not a worker id: {worker_id!r}")
+        self.worker_id = worker_id
+        flags = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
+        flags |= os.O_CREAT | os.O_EXCL if creates else 0
+        self._file = file = os.open(worker_id, flags, 0o600, dir_fd=directory)
         try:
+            if creates:
+                fcntl.flock(file, fcntl.LOCK_EX)  # held until the worker ends, whatever ends it
+                # Reserved now: a page that is missing later would end the worker with SIGBUS.
+                os.posix_fallocate(file, 0, _SLOT_BYTES * _SLOT_COUNT)
             self._map = mmap.mmap(file, _SLOT_BYTES * _SLOT_COUNT)
-        except ValueError:
+        except (OSError, ValueError):
             os.close(file)
+            if creates:
+                os.unlink(worker_id, dir_fd=directory)
             raise
         self._free = list(range(_SLOT_COUNT - 1, _OVERFLOW, -1)) if creates else []
 
     def place(self, task_id: str) -> int:
         """A slot for a call that has not begun."""
-        if not self._free:
+        encoded = task_id.encode("utf-8", "replace")
+        if not self._free or len(encoded) > _ID_BYTES:
             return _OVERFLOW
         slot = self._free.pop()
         start = slot * _SLOT_BYTES
-        self._map[start : start + 37] = b"\0" + task_id.encode().ljust(36)[:36]
+        self._map[start : start + 2 + len(encoded)] = bytes((0, len(encoded))) + encoded
         return slot
 
     def begin(self, slot: int) -> None:
@@ -60,19 +78,23 @@ class BegunSlots:
             self._free.append(slot)
 
     def begun_ids(self) -> set[str] | None:
-        """The calls that have begun and are not recorded; `None` when one had no slot."""
+        """The calls that have begun and are not recorded; `None` when that cannot be told."""
         content = self._map[:]
         if content[_OVERFLOW] == _BEGUN:
             return None
-        return {
-            content[start + 1 : start + 37].decode().rstrip()
-            for start in range(0, len(content), _SLOT_BYTES)
-            if content[start] == _BEGUN
-        }
+        begun: set[str] = set()
+        for start in range(0, len(content), _SLOT_BYTES):
+            if content[start] == _BEGUN:
+                encoded = content[start + 2 : start + 2 + content[start + 1]]
+                try:
+                    begun.add(encoded.decode())
+                except UnicodeDecodeError:  # not written by a worker of ours
+                    return None
+        return begun
 
     @property
     def is_abandoned(self) -> bool:
-        """Whether the worker that made it is gone; known across containers and reused pids."""
+        """Whether the worker that made them is gone; known across containers and reused pids."""
         try:
             fcntl.flock(self._file, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -86,47 +108,74 @@ class BegunSlots:
 
     def remove(self) -> None:
         self.close()
-        self.path.unlink(missing_ok=True)
+        with _directory() as directory, suppress(FileNotFoundError):
+            if directory is not None:
+                os.unlink(self.worker_id, dir_fd=directory)
 
 
 def create_begun_slots(worker_id: str) -> BegunSlots | None:
-    """The begun_slots of a new worker; `None` where there is no such memory."""
-    directory = _directory()
-    if directory is None:
-        return None
+    """The slots of a new worker; without such memory it works on, and says what it does without."""
     try:
-        directory.mkdir(mode=0o700, exist_ok=True)
-        _remove_forgotten(directory)
-        return BegunSlots(directory / worker_id, creates=True)
-    except OSError:
+        with _directory(creates=True) as directory:
+            if directory is None:
+                return None
+            _remove_forgotten(directory)
+            return BegunSlots(worker_id, directory, creates=True)
+    except OSError as error:
+        _logger.warning(
+            "no shared memory for begun slots (%s): should this worker be killed, all its running "
+            "tasks count as begun",
+            error,
+        )
         return None
-
-
-def _remove_forgotten(directory: Path) -> None:
-    """What killed workers left and no peer took up; by now their runs are stale on all counts."""
-    for path in directory.iterdir():
-        with suppress(OSError, ValueError):  # another worker was faster, or it is none of ours
-            if utc_now().timestamp() - path.stat().st_mtime > _FORGOTTEN_S:
-                begun_slots = BegunSlots(path)
-                if begun_slots.is_abandoned:
-                    begun_slots.remove()
-                else:
-                    begun_slots.close()
 
 
 def find_begun_slots(worker_id: str) -> BegunSlots | None:
-    """The begun_slots a worker of this host has left, if it can be read."""
-    directory = _directory()
+    """The slots a worker of this host has left, if they can be read."""
     try:
-        if directory is None or directory.stat().st_uid != os.getuid():
-            return None
-        return BegunSlots(directory / worker_id)
+        with _directory() as directory:
+            return None if directory is None else BegunSlots(worker_id, directory)
     except (OSError, ValueError):
         return None
 
 
-def _directory() -> Path | None:
-    shared_memory = Path("/dev/shm")  # noqa: S108 - its own directory below is private
-    if not shared_memory.is_dir():
-        return None
-    return shared_memory / f"horsies-{os.getuid()}"
+def _remove_forgotten(directory: int) -> None:
+    """What killed workers left and no peer took up; by now their runs are stale on all counts."""
+    for name in os.listdir(directory):
+        with suppress(OSError, ValueError):  # another worker was faster, or it is none of ours
+            written_at = os.stat(name, dir_fd=directory, follow_symlinks=False).st_mtime
+            if utc_now().timestamp() - written_at > _FORGOTTEN_S:
+                begun_slots = BegunSlots(name, directory)
+                is_abandoned = begun_slots.is_abandoned
+                begun_slots.close()
+                if is_abandoned:
+                    os.unlink(name, dir_fd=directory)
+
+
+@contextmanager
+def _directory(*, creates: bool = False) -> Iterator[int | None]:
+    """This user's private directory, opened; `None` where there is no shared memory.
+
+    Anyone may have made it first: it must be a directory of ours that nobody else can write to.
+    """
+    name = f"horsies-{os.getuid()}"
+    try:
+        parent = os.open(SHARED_MEMORY, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError:
+        yield None
+        return
+    try:
+        if creates:
+            with suppress(FileExistsError):
+                os.mkdir(name, 0o700, dir_fd=parent)
+        flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+        directory = os.open(name, flags, dir_fd=parent)
+    finally:
+        os.close(parent)
+    try:
+        found = os.fstat(directory)
+        if found.st_uid != os.getuid() or stat.S_IMODE(found.st_mode) & 0o077:
+            raise PermissionError(f"{SHARED_MEMORY}/{name} is not private to this user")
+        yield directory
+    finally:
+        os.close(directory)

@@ -15,6 +15,7 @@ from horsies.recovery.process_identity import process_started_at
 from horsies.recovery.statements import (
     LostRun,
     WorkerWithoutLock,
+    is_elected,
     requeue_stale_claims,
     running_tasks_of_worker,
     workers_without_lock,
@@ -33,17 +34,26 @@ class DeathWatch:
     interval_s = 2.0
 
     def __init__(
-        self, connection: Connection, config: RecoveryConfig, *, hostname: str, own_id: str
+        self,
+        connection: Connection,
+        config: RecoveryConfig,
+        *,
+        host_key: str,
+        own_id: str,
+        is_electable: bool = True,
     ) -> None:
         self._connection = connection
         self._config = config
-        self._hostname = hostname
+        self._host_key = host_key
         self._own_id = own_id
+        self._is_electable = is_electable
         self._settled: set[str] = set()
         self._is_first = True
 
     async def run_once(self) -> int:
-        """One look; how many tasks were recovered."""
+        """One look, if it is this worker's office; how many tasks were recovered."""
+        if self._is_electable and not await self._is_elected():
+            return 0
         # At first all that were ever seen: nobody may have been there to notice.
         seen_within = None if self._is_first else _RECENT
         candidates = await self._connection.run(workers_without_lock(seen_within))
@@ -54,13 +64,18 @@ class DeathWatch:
                 recovered += await self._recover(worker)
         return recovered
 
+    async def _is_elected(self) -> bool:
+        """One watch per host is enough, and there must be one: only there does a pid tell."""
+        found = await self._connection.run(is_elected(f"death watch:{self._host_key}"))
+        return bool(found[0].value)
+
     async def _recover(self, worker: WorkerWithoutLock) -> int:
         requeued = lost = 0
         if self._config.auto_requeue_stale_claimed:
             requeue = requeue_stale_claims(_NEVER, [worker.worker_id])
             requeued = int((await self._connection.run(requeue))[0].value)
         runs: list[LostRun] = []
-        if self._config.auto_fail_stale_running and worker.hostname == self._hostname:
+        if self._config.auto_fail_stale_running and worker.host_key == self._host_key:
             runs = await self._connection.run(running_tasks_of_worker(worker.worker_id))
         if runs and not _is_alive(worker):
             returned, lost = await end_runs_of_dead_worker(self._connection, worker.worker_id, runs)
@@ -78,7 +93,13 @@ class DeathWatch:
 
 
 def _is_alive(worker: WorkerWithoutLock) -> bool:
-    """Whether the very process still exists: the same pid, started at the same time."""
+    """Whether the very process still exists, by its begun slots or its pid and start time."""
+    begun_slots = find_begun_slots(worker.worker_id)
+    if begun_slots is not None:
+        is_held = not begun_slots.is_abandoned
+        begun_slots.close()
+        if is_held:
+            return True
     started_at = process_started_at(worker.pid)
     if started_at is None or worker.pid_started_at is None:
         return started_at is not None

@@ -3,10 +3,29 @@
 Without the wall clock: it may be set, and the database's may differ by hours.
 """
 
+import socket
+from functools import cache
+from pathlib import Path
+
 import psutil
 
 from horsies.clock import since_boot
 from horsies.recovery.statements import LostRun
+
+
+@cache
+def host_key() -> str:
+    """Which machine, since which boot, and which pid namespace of it.
+
+    Containers share hostnames and cloned machines share everything else: only where this key is
+    the same does a pid mean the same process.
+    """
+    try:
+        boot_id = Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
+        namespace = Path("/proc/self/ns/pid").stat()
+    except OSError:  # not Linux: no containers either
+        return f"{socket.gethostname()}:{int(psutil.boot_time())}"
+    return f"{boot_id}:{namespace.st_dev}:{namespace.st_ino}"
 
 
 def process_started_at(pid: int) -> float | None:

@@ -61,10 +61,10 @@ class Reaper:
 
     name = "reaper"
 
-    def __init__(self, connection: Connection, config: RecoveryConfig, *, hostname: str) -> None:
+    def __init__(self, connection: Connection, config: RecoveryConfig, *, host_key: str) -> None:
         self._connection = connection
         self._config = config
-        self._hostname = hostname
+        self._host_key = host_key
         self._retention_at = 0.0
         self._strikes: dict[str, int] = {}
         self.interval_s = config.check_interval_ms / 1000
@@ -174,7 +174,7 @@ class Reaper:
         return dead
 
     def _is_orphan(self, run: LostRun) -> bool:
-        return run.worker_hostname == self._hostname and not is_executing(run)
+        return run.host_key == self._host_key and not is_executing(run)
 
     async def _fail(self, silent_for: timedelta, endings: list[LostRunEnding]) -> int:
         if not endings:

@@ -28,6 +28,7 @@ class LostRun(NamedTuple):
     started_at: datetime | None
     last_heartbeat: datetime | None
     now_at: datetime
+    host_key: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +49,7 @@ class WorkerWithoutLock(NamedTuple):
     hostname: str
     pid: int
     pid_started_at: float | None
+    host_key: str | None
 
 
 class SweptStep(NamedTuple):
@@ -134,6 +136,11 @@ def return_unheld_tasks(owner_id: str, held_ids: Sequence[str]) -> Statement[Sca
 def workers_without_lock(seen_within: timedelta | None) -> Statement[WorkerWithoutLock]:
     """Workers whose session lock is free although they have held it."""
     return call("workers_without_lock", WorkerWithoutLock, seen_within=seen_within)
+
+
+def is_elected(purpose: str) -> Statement[Scalar]:
+    """Whether this session holds the office of that purpose, now or already."""
+    return call("is_elected", Scalar, purpose=purpose)
 
 
 def expired_tasks() -> Statement[ExpiredTask]:

@@ -3,14 +3,13 @@
 import os
 import sys
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 from horsies.app import Horsies
 from horsies.codes import ErrorCode
 from horsies.errors import ConfigurationError, HorsiesError
 from horsies.executors import fork_server_main
 from horsies.locator import load_app
-from horsies.recovery.begun_slots import BegunSlots
+from horsies.recovery.begun_slots import BegunSlots, find_begun_slots
 from horsies.tasks.definition import TaskDefinition
 
 
@@ -31,19 +30,23 @@ class AppDefinitions:
 
 def child_command(locator: str | None, begun_slots: BegunSlots | None) -> list[str]:
     """The command that starts the fork server."""
-    path = str(begun_slots.path) if begun_slots else ""
-    return [sys.executable, "-m", "horsies.worker.child_main", locator or "", path]
+    worker_id = begun_slots.worker_id if begun_slots else ""
+    return [sys.executable, "-m", "horsies.worker.child_main", locator or "", worker_id]
 
 
 def main() -> None:
-    """`python -m horsies.worker.child_main <locator> <path of the begun slots>`."""
+    """`python -m horsies.worker.child_main <locator> <worker id, if it has begun slots>`."""
     os.environ["HORSIES_CHILD_PROCESS"] = "1"
-    locator, path = sys.argv[1], sys.argv[2]
+    locator, worker_id = sys.argv[1], sys.argv[2]
 
     def load() -> AppDefinitions:
         app = _load_app(locator)
         app.import_task_modules()
-        return AppDefinitions(app, BegunSlots(Path(path)) if path else None)
+        begun_slots = find_begun_slots(worker_id) if worker_id else None
+        if worker_id and begun_slots is None:
+            # Calls that begin unmarked would be taken for calls that never began, and run twice.
+            raise OSError(f"the begun slots of worker {worker_id} cannot be opened")
+        return AppDefinitions(app, begun_slots)
 
     fork_server_main.serve(load)
 

@@ -39,6 +39,7 @@ class Snapshots:
             "worker_id": context.identity.worker_id,
             "hostname": context.identity.hostname,
             "pid": context.identity.pid,
+            "host_key": context.identity.host_key,
             "processes": settings.processes,
             "queues": [queue.name for queue in queues],
             "max_claim_batch": settings.max_claim_batch,

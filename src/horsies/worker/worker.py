@@ -114,9 +114,13 @@ class Worker:
         return [
             Heartbeat(self.context, self._serving, self._holdings),
             Snapshots(self.context, self._serving, self._holdings, holds_lock=holds_lock),
-            Reaper(self._serving, recovery, hostname=identity.hostname),
+            Reaper(self._serving, recovery, host_key=identity.host_key),
             DeathWatch(
-                self._serving, recovery, hostname=identity.hostname, own_id=identity.worker_id
+                self._serving,
+                recovery,
+                host_key=identity.host_key,
+                own_id=identity.worker_id,
+                is_electable=holds_lock,
             ),
         ]
 

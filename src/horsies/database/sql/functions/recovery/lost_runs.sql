@@ -2,7 +2,7 @@
 -- Caller: recovery/reaper.py, recovery/lost_runs.py, recovery/manual.py. Reads only; the write re-checks under the row lock.
 create or replace function horsies_lost_runs(silent_for interval, batch_limit integer) returns table (
     id text, task_name text, owner_id text, claim text, attempt integer, task_options text, worker_hostname text,
-    worker_pid integer, worker_process_name text, started_at timestamptz, last_heartbeat timestamptz, now_at timestamptz
+    worker_pid integer, worker_process_name text, started_at timestamptz, last_heartbeat timestamptz, now_at timestamptz, host_key text
 )
 language plpgsql
 set search_path from current
@@ -13,7 +13,8 @@ declare
 begin
     return query
         select r.id::text, r.task_name::text, r.claimed_by_worker_id::text, horsies_claim_text(r.claimed_at), r.retry_count + 1,
-            r.task_options, r.worker_hostname::text, r.worker_pid, r.worker_process_name::text, r.started_at, b.last_at, current_at
+            r.task_options, r.worker_hostname::text, r.worker_pid, r.worker_process_name::text, r.started_at, b.last_at, current_at,
+            horsies_host_key_of(r.claimed_by_worker_id)
         from horsies_tasks r
         left join lateral (select max(h.sent_at) as last_at from horsies_heartbeats h
             where h.task_id = r.id and h.role = 'runner' and h.sent_at >= coalesce(r.started_at, '-infinity')) b on true

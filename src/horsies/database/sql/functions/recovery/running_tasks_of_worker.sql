@@ -2,7 +2,7 @@
 -- Caller: recovery/lost_runs.py, recovery/death_watch.py, for a dead worker. Reads only.
 create or replace function horsies_running_tasks_of_worker(owner text, batch_limit integer) returns table (
     id text, task_name text, owner_id text, claim text, attempt integer, task_options text, worker_hostname text,
-    worker_pid integer, worker_process_name text, started_at timestamptz, last_heartbeat timestamptz, now_at timestamptz
+    worker_pid integer, worker_process_name text, started_at timestamptz, last_heartbeat timestamptz, now_at timestamptz, host_key text
 )
 language plpgsql
 set search_path from current
@@ -12,7 +12,7 @@ begin
     return query
         select r.id::text, r.task_name::text, r.claimed_by_worker_id::text, horsies_claim_text(r.claimed_at), r.retry_count + 1,
             r.task_options, r.worker_hostname::text, r.worker_pid, r.worker_process_name::text, r.started_at,
-            null::timestamptz, horsies_now()
+            null::timestamptz, horsies_now(), horsies_host_key_of(owner)
         from horsies_tasks r
         where r.status = 'RUNNING' and r.claimed_by_worker_id = owner
         order by r.id limit batch_limit;
