@@ -1,4 +1,4 @@
-"""The worker's end of the fork server: start it, ask it for children, hear of their ends."""
+"""The worker's side of the fork server: start it, request children, learn of their exits."""
 
 import asyncio
 import os
@@ -15,7 +15,7 @@ START_SECONDS = 120.0
 
 
 class ForkServerClient:
-    """One process that has the app imported; `on_lost` is called when it dies uninvited."""
+    """One process that has imported the app; `on_lost` is called when it dies unexpectedly."""
 
     def __init__(
         self,
@@ -40,19 +40,19 @@ class ForkServerClient:
         return None if self._process is None else self._process.pid
 
     async def start(self) -> None:
-        """Start it and wait until the app is imported; raise ExecutorStartError otherwise."""
+        """Start it and wait until it has imported the app; raise ExecutorStartError if it fails."""
         loop = asyncio.get_running_loop()
         self._ready = loop.create_future()
-        self._control, other_end = socket.socketpair()
+        self._control, server_socket = socket.socketpair()
         environment = {
             **os.environ,
             "HORSIES_CHILD_PROCESS": "1",
-            CONTROL_VARIABLE: f"{other_end.fileno()}:{os.getpid()}",
+            CONTROL_VARIABLE: f"{server_socket.fileno()}:{os.getpid()}",
         }
-        with other_end:
+        with server_socket:
             self._process = subprocess.Popen(  # noqa: ASYNC220 - returns once the program is loaded
                 self._argv,
-                pass_fds=[other_end.fileno()],
+                pass_fds=[server_socket.fileno()],
                 env=environment,
                 stdin=subprocess.DEVNULL,
             )
@@ -62,22 +62,24 @@ class ForkServerClient:
             async with asyncio.timeout(START_SECONDS):
                 await self._ready
         except TimeoutError:
-            raise ExecutorStartError(f"no child process within {START_SECONDS:.0f} s") from None
+            raise ExecutorStartError(
+                f"the fork server was not ready within {START_SECONDS:.0f} s"
+            ) from None
         finally:
             self._ready = None
 
     def fork(self, number: int, files: Sequence[int]) -> None:
-        """Ask for a child that is known by `number` and gets these descriptors."""
+        """Request a child; `number` identifies it, and it receives these descriptors."""
         if self._control is not None:
             socket.send_fds(self._control, [REQUEST.pack(number, FORK)], files)
 
     def signal(self, number: int, signal_number: signal.Signals) -> None:
-        """Signal a child; nothing happens if it has ended."""
+        """Signal a child; do nothing if it has exited."""
         if self._control is not None:
             self._control.sendall(REQUEST.pack(number, signal_number))
 
     def close(self) -> None:
-        """End it and whatever children it still has."""
+        """End the fork server and its remaining children."""
         if self._control is not None:
             asyncio.get_running_loop().remove_reader(self._control.fileno())
             self._control.close()
@@ -96,7 +98,7 @@ class ForkServerClient:
         except ConnectionError:
             received = b""
         if not received:
-            self._lose()
+            self._on_disconnect()
             return
         for message in self._frames.feed(received):
             match message:
@@ -108,7 +110,7 @@ class ForkServerClient:
                     if self._ready is not None:
                         self._ready.set_result(None)
 
-    def _lose(self) -> None:
+    def _on_disconnect(self) -> None:
         self.close()
         if self._ready is None:
             self._on_lost()
