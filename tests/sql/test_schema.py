@@ -58,7 +58,7 @@ def test_attempt_columns(db: Database) -> None:
 @pytest.mark.seed("S124")
 def test_heartbeat_columns(db: Database) -> None:
     assert columns(db, "horsies_heartbeats") == {
-        "id": "integer",
+        "id": "bigint",
         "task_id": "character varying(36)",
         "sender_id": "character varying(255)",
         "role": "character varying(20)",

@@ -2,6 +2,7 @@
 
 import importlib.util
 import logging
+import re
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from horsies.config import (
     RecoveryConfig,
     WorkerResilienceConfig,
 )
-from horsies.config.database import mask_url, to_psycopg_url
+from horsies.config.database import mask_error, mask_url, to_psycopg_url
 from horsies.errors import ConfigurationError, HorsiesError, MultipleValidationErrors
 from horsies.states import TaskStatus
 
@@ -244,12 +245,47 @@ def test_no_database_at_all_names_both_ways_out(monkeypatch: pytest.MonkeyPatch)
         ("postgresql://u:secret@h:5432/d", "postgresql://u:***@h:5432/d"),
         ("postgresql://u:se@c/ret@h/d", "postgresql://u:***@h/d"),
         ("postgresql://u@h/d", "postgresql://u@h/d"),
-        ("postgresql://h/d?user=u&password=secret&x=1", "postgresql://h/d?user=u&password=***&x=1"),
+        (
+            "postgresql://h/d?user=u&password=secret&port=1",
+            "postgresql://h/d?user=u&password=***&port=1",
+        ),
     ],
 )
 def test_passwords_are_masked(url: str, masked: str) -> None:
     assert mask_url(url) == masked
     assert "secret" not in repr(PostgresConfig(database_url=url))
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://u:se cret@h/d",
+        "postgresql://u:sec%ret@h/d",
+        "postgresql://u:secret@[::1/d",
+        "postgresql://h/d?password=sec%zzret",
+        "postgresql+psycopg://u:sec%ret@h/d",
+    ],
+)
+def test_malformed_url_is_refused_without_showing_its_password(url: str) -> None:
+    with pytest.raises(ConfigurationError, match="cannot be read") as caught:
+        PostgresConfig(database_url=url)
+
+    shown = f"{caught.value} {caught.value.format_rust_style(use_colors=False)}"
+    assert not re.search("sec|cret", shown)
+    assert "percent-encoded" in shown
+
+
+@pytest.mark.parametrize(
+    ("text", "masked"),
+    [
+        ("failed to resolve host 'ss@'", "failed to resolve host '***'"),
+        ('invalid token: "p@ss@/word"', 'invalid token: "***"'),
+        ("connection to p@ss@/word failed", "connection to *** failed"),
+        ('database "d" does not exist', 'database "d" does not exist'),
+    ],
+)
+def test_errors_lose_what_they_repeat_of_a_password(text: str, masked: str) -> None:
+    assert mask_error(text, "postgresql://u:p@ss@/word@h/d") == masked
 
 
 @pytest.mark.parametrize(

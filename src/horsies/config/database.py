@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import psycopg
+from psycopg.conninfo import conninfo_to_dict
 from pydantic import Field
 
 from horsies.codes import ErrorCode
@@ -29,6 +31,20 @@ def mask_url(url: str) -> str:
     """Replace the password in a database URL by `***`."""
     scheme, separator, rest = url.partition("://")
     return f"{scheme}{separator}{_PASSWORD_PATTERN.sub('***', rest)}"
+
+
+def mask_error(text: str, url: str) -> str:
+    """Hide what an error repeats of a URL's password, also of one that cannot be parsed."""
+    secrets = _PASSWORD_PATTERN.findall(url.partition("://")[2])
+
+    def hide(quoted: re.Match[str]) -> str:
+        words = quoted[2]
+        is_secret = len(words) > 2 and any(words in secret for secret in secrets)
+        return f"{quoted[1]}***{quoted[1]}" if is_secret else quoted[0]
+
+    for secret in secrets:
+        text = text.replace(secret, "***") if secret else text
+    return re.sub(r"""(["'])(.+?)\1""", hide, text)
 
 
 class PostgresConfig(Settings):
@@ -92,7 +108,18 @@ class PostgresConfig(Settings):
 
 
 def _url_problem(name: str, url: str) -> Iterator[HorsiesError]:
-    if not _URL_PATTERN.match(url):
+    if _URL_PATTERN.match(url):
+        try:
+            conninfo_to_dict(to_psycopg_url(url))
+        except psycopg.ProgrammingError as error:
+            yield ConfigurationError(
+                f"{name} cannot be read: {mask_error(str(error), url).strip()}",
+                ErrorCode.BROKER_INVALID_URL,
+                notes=[f"{name}={mask_url(url)!r}"],
+                help_text="write special characters of user and password percent-encoded: "
+                "%40 for @, %3A for :, %2F for /, %25 for %, %23 for #, %20 for a space",
+            )
+    else:
         yield ConfigurationError(
             f"{name} is not a PostgreSQL URL",
             ErrorCode.BROKER_INVALID_URL,

@@ -21,6 +21,9 @@ from horsies.result.broker import BrokerOperationError
 Row = TypeVar("Row")
 T = TypeVar("T")
 
+# The server gives up before the client does, so that the client learns what became of a statement.
+_SERVER_SHARE = 0.8
+
 
 class Database:
     """Connections are opened as needed and shared by threads and event loops."""
@@ -45,9 +48,10 @@ class Database:
         with self._lock:
             if self._address is None:
                 config = self.config
+                limit_s = max(1.0, _SERVER_SHARE * config.pool_timeout)
                 self._address = Address(
                     self._url(), config.schema, config.pgbouncer_transaction_mode, config.echo
-                )
+                ).limited(limit_s, limit_s)
             return self._address
 
     @property
@@ -116,7 +120,7 @@ class Database:
         try:
             return self._run_once(statement, limit)
         except FAILURES as error:
-            if not _died_in_pool(error, started_at, limit):
+            if not _is_worth_another(error, started_at, limit):
                 raise
         return self._run_once(statement, limit)
 
@@ -132,7 +136,7 @@ class Database:
         try:
             return await self._run_once_async(statement)
         except FAILURES as error:
-            if not _died_in_pool(error, started_at, self.config.pool_timeout):
+            if not _is_worth_another(error, started_at, self.config.pool_timeout):
                 raise
         return await self._run_once_async(statement)
 
@@ -160,8 +164,11 @@ class Database:
             server.release()
 
 
-def _died_in_pool(error: BaseException, started_at: float, limit: float) -> bool:
-    """A kept connection had ended unnoticed: known at once, not after a timeout."""
+def _is_worth_another(error: BaseException, started_at: float, limit: float) -> bool:
+    """A kept connection had ended unnoticed, or its server takes no writes any more.
+
+    Both are known at once, not after a timeout.
+    """
     at_once = monotonic() - started_at < limit / 2
     return at_once and is_connection_failure(error) and not isinstance(error, PoolTimeoutError)
 

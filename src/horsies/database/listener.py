@@ -21,19 +21,27 @@ Callback = Callable[[str], None]
 _logger = logging.getLogger("horsies.listener")
 # A worker without this connection is taken for dead by its peers, so not for long.
 _MAX_DELAY_S = 5.0
+_HOLD_AGAIN_S = 1.0
 
 
 class Listener:
-    """Turns notifications into calls of the subscribers, on the listener's thread."""
+    """Turns notifications into calls of the subscribers, on the listener's thread.
+
+    `hold` is called after each connect, and again every second until it says that what the
+    session should hold is held; LISTEN never waits for it.
+    """
 
     def __init__(
         self,
         connect: Callable[[], Connection[TupleRow]],
         *,
-        on_connect: Callable[[Connection[TupleRow]], None] | None = None,
+        hold: Callable[[Connection[TupleRow]], bool] | None = None,
+        on_connect: Callable[[], None] | None = None,
     ) -> None:
         self._connect = connect
+        self._hold = hold
         self._on_connect = on_connect
+        self._is_stale = False
         self._callbacks: dict[str, list[Callback]] = {}
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
@@ -78,6 +86,12 @@ class Listener:
         if not thread.is_alive():
             self._close_pipe()
 
+    def reconnect(self) -> None:
+        """Look for the server anew: this one takes no writes any more."""
+        with self._lock:
+            self._is_stale = True
+            self._wake()
+
     def _wake(self) -> None:
         if self._pipe is not None:
             os.write(self._pipe[1], b"x")
@@ -92,8 +106,9 @@ class Listener:
         while not self._is_closing:
             try:
                 with self._connect() as connection:
+                    self._is_stale = False
                     if self._on_connect is not None:
-                        self._on_connect(connection)
+                        self._on_connect()
                     delay = 0.1
                     self._serve(connection, reader)
             except (psycopg.Error, OSError) as error:
@@ -106,7 +121,8 @@ class Listener:
 
     def _serve(self, connection: Connection[TupleRow], reader: int) -> None:
         listened: set[str] = set()
-        while not self._is_closing:
+        is_held = self._hold is None
+        while not self._is_closing and not self._is_stale:
             with self._lock:
                 wanted = set(self._callbacks)
             for channel in wanted - listened:
@@ -115,7 +131,9 @@ class Listener:
                 self._call(channel, "")
             listened = wanted
             self._drain(connection)
-            has_news(connection.fileno(), reader, within_s=None)
+            if self._hold is not None and not is_held:
+                is_held = self._hold(connection)
+            has_news(connection.fileno(), reader, within_s=None if is_held else _HOLD_AGAIN_S)
             _empty(reader)
             connection.pgconn.consume_input()
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 import psycopg
 from psycopg import AsyncConnection, Connection
+from psycopg.errors import ReadOnlySqlTransaction
 from psycopg.rows import TupleRow
 
 from horsies.clock import monotonic
@@ -98,6 +99,10 @@ class Pool:
             assert isinstance(held.connection, Connection)
             try:
                 yield held.connection
+            except ReadOnlySqlTransaction:  # a primary no more: look for the one that is
+                self._close_idle()
+                held.close()
+                raise
             finally:
                 self._put(held)
         finally:
@@ -123,6 +128,10 @@ class Pool:
             assert isinstance(held.connection, AsyncConnection)
             try:
                 yield held.connection
+            except ReadOnlySqlTransaction:
+                self._close_idle()
+                held.close()
+                raise
             finally:
                 self._put(held)
         finally:
@@ -200,6 +209,10 @@ class Pool:
         """Close what is idle now, and what is lent when it comes back."""
         with self._lock:
             self._closed_at = monotonic()
+        self._close_idle()
+
+    def _close_idle(self) -> None:
+        with self._lock:
             idle, self._idle = self._idle, []
         for held in idle:
             held.close()

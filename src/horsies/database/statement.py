@@ -95,6 +95,7 @@ _UNREACHABLE = (
     psycopg.errors.TooManyConnections,
     psycopg.errors.ConnectionException,
     psycopg.errors.IdleSessionTimeout,
+    psycopg.errors.ReadOnlySqlTransaction,  # the server that takes writes is another one by now
     TimeoutError,
     ConnectionError,
 )
@@ -105,5 +106,4 @@ _TEMPORARY = (
     psycopg.errors.QueryCanceled,
     psycopg.errors.InsufficientResources,
     psycopg.errors.DiskFull,  # the driver's classes do not follow PostgreSQL's: named by itself
-    psycopg.errors.ReadOnlySqlTransaction,
 )

@@ -11,7 +11,7 @@ import mmap
 import os
 import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager, suppress
 
 from horsies.clock import utc_now
@@ -153,7 +153,7 @@ def _remove_forgotten(directory: int) -> None:
 
 
 @contextmanager
-def _directory(*, creates: bool = False) -> Iterator[int | None]:
+def _directory(*, creates: bool = False) -> Generator[int | None, None, None]:
     """This user's private directory, opened; `None` where there is no shared memory.
 
     Anyone may have made it first: it must be a directory of ours that nobody else can write to.

@@ -20,6 +20,7 @@ from psycopg.rows import TupleRow
 from horsies.codes import TaskSendErrorCode
 from horsies.database.database import Database
 from horsies.database.operation import FAILURES, describe
+from horsies.database.sql_files import query
 from horsies.database.statement import (
     Receipt,
     is_connection_failure,
@@ -117,15 +118,17 @@ class Enqueuer:
         copied: list[str] = []
         with (
             self._database.watchdog.limit(connection, limit_s) as renew,
+            connection.transaction(),
             connection.cursor() as cursor,
-            cursor.copy(copy_tasks().encode()) as copy,
         ):
-            while part:
-                copy.write(_copy_lines(part))
-                copied += [row.id for row in part]
-                renew(math.inf)  # the caller's own iterator may take its time
-                part = list(islice(rows, _COPY_ROWS))
-                renew(limit_s + _S_PER_COPIED_ROW * len(copied))
+            cursor.execute(query("database", "no_statement_limit").encode())
+            with cursor.copy(copy_tasks().encode()) as copy:
+                while part:
+                    copy.write(_copy_lines(part))
+                    copied += [row.id for row in part]
+                    renew(math.inf)  # the caller's own iterator may take its time
+                    part = list(islice(rows, _COPY_ROWS))
+                    renew(limit_s + _S_PER_COPIED_ROW * len(copied))
         return copied
 
     def enqueue_all(self, rows: Sequence[NewTask]) -> list[Receipt]:

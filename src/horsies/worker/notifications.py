@@ -6,8 +6,9 @@ The listener's connection also carries the worker's liveness lock.
 import asyncio
 import json
 import logging
+from collections import deque
+from collections.abc import Callable
 
-import psycopg
 from psycopg import Connection
 from psycopg.rows import TupleRow
 
@@ -24,15 +25,23 @@ from horsies.database.statement import run_blocking
 from horsies.worker.cancel_watch import CancelWatch
 from horsies.worker.claimer import Claimer
 from horsies.worker.dispatcher import Dispatcher
-from horsies.worker.service_connection import ServiceConnection
+from horsies.worker.service_connection import Outage, ServiceConnection
 from horsies.worker.settings import WorkerContext
 from horsies.worker.statements import hold_worker_lock
 
 _logger = logging.getLogger("horsies.worker")
+_MAX_PINGS = 16
+_MAX_PING_CHARACTERS = 64
 
 
 class PingAnswers:
-    """Answers pings with what this worker is and does."""
+    """Answers pings with what this worker is and does, as a service of the worker.
+
+    Anyone may notify: of a flood only the newest pings are answered, all in one statement.
+    """
+
+    name = "ping answers"
+    interval_s = 3600.0
 
     def __init__(
         self, context: WorkerContext, connection: ServiceConnection, dispatcher: Dispatcher
@@ -40,8 +49,25 @@ class PingAnswers:
         self._context = context
         self._connection = connection
         self._dispatcher = dispatcher
+        self._asked: deque[str] = deque(maxlen=_MAX_PINGS)
+        self.woken = asyncio.Event()
 
-    async def answer(self, ping_id: str) -> None:
+    def add(self, ping_id: str) -> None:
+        """Someone asks; a text that cannot be an id of a ping is nobody's."""
+        if 0 < len(ping_id) <= _MAX_PING_CHARACTERS:
+            self._asked.append(ping_id)
+            self.woken.set()
+
+    async def run_once(self) -> int:
+        """Answer what was asked; how many."""
+        asked = list(self._asked)
+        self._asked.clear()
+        if asked:
+            pongs = [(PONG_CHANNEL, self._pong(ping_id)) for ping_id in asked]
+            await self._connection.run(notify(pongs))
+        return len(asked)
+
+    def _pong(self, ping_id: str) -> str:
         identity = self._context.identity
         pong = {
             "ping_id": ping_id,
@@ -51,10 +77,7 @@ class PingAnswers:
             "queues": [queue.name for queue in self._context.queues],
             "tasks_running": len(self._dispatcher.running),
         }
-        try:
-            await self._connection.run(notify([(PONG_CHANNEL, json.dumps(pong))]))
-        except psycopg.Error as error:
-            _logger.warning("could not answer a ping: %s", error)
+        return json.dumps(pong)
 
 
 def start_listener(
@@ -63,31 +86,36 @@ def start_listener(
     claimer: Claimer,
     cancel_watch: CancelWatch,
     pings: PingAnswers,
+    outage: Outage,
 ) -> Listener | None:
     """Listen for this worker; `None` where LISTEN is not to be had."""
     if address is None:
         _logger.info("no direct database URL behind the pooler: polling only")
         return None
-    loop = asyncio.get_running_loop()
+    in_loop = _caller(asyncio.get_running_loop())
 
-    def hold_lock(connection: Connection[TupleRow]) -> None:
-        run_blocking(connection, hold_worker_lock(context.identity.worker_id))
+    def hold_lock(connection: Connection[TupleRow]) -> bool:
+        """A session that has just died may hold it for a moment longer."""
+        return bool(run_blocking(connection, hold_worker_lock(context.identity.worker_id))[0].value)
 
-    def wake(_payload: str) -> None:
-        if not loop.is_closed():
-            loop.call_soon_threadsafe(claimer.wake)
-
-    def cancel(task_id: str) -> None:
-        if not loop.is_closed():
-            loop.call_soon_threadsafe(cancel_watch.wake, task_id)
-
-    def answer(ping_id: str) -> None:
-        if ping_id and not loop.is_closed():
-            asyncio.run_coroutine_threadsafe(pings.answer(ping_id), loop)
-
-    listener = Listener(lambda: address.connect("horsies listener"), on_connect=hold_lock)
+    listener = Listener(
+        lambda: address.connect("horsies listener"),
+        hold=hold_lock,
+        on_connect=lambda: in_loop(outage.end),
+    )
+    outage.on_read_only = listener.reconnect
     for queue in context.queues:
-        listener.subscribe(queue_channel(queue.name), wake)
-    listener.subscribe(PING_CHANNEL, answer)
-    listener.subscribe(CANCEL_CHANNEL, cancel)
+        listener.subscribe(queue_channel(queue.name), lambda _payload: in_loop(claimer.wake))
+    listener.subscribe(PING_CHANNEL, lambda ping_id: in_loop(pings.add, ping_id))
+    listener.subscribe(CANCEL_CHANNEL, lambda task_id: in_loop(cancel_watch.wake, task_id))
     return listener
+
+
+def _caller(loop: asyncio.AbstractEventLoop) -> Callable[..., None]:
+    """Calls functions in the loop, from the listener's thread."""
+
+    def call(function: Callable[..., None], *arguments: str) -> None:
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(function, *arguments)
+
+    return call

@@ -1,4 +1,8 @@
-"""A service's own database connection: reopened when it breaks, with the configured back-off."""
+"""A service's own database connection: reopened when it breaks, with the configured back-off.
+
+All connections of a worker share what they learn of the server: the first that gets through wakes
+the others from their waits.
+"""
 
 import asyncio
 import logging
@@ -7,6 +11,7 @@ from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
 from psycopg import AsyncConnection
+from psycopg.errors import ReadOnlySqlTransaction
 from psycopg.rows import TupleRow
 
 from horsies.clock import jittered
@@ -26,20 +31,58 @@ T = TypeVar("T")
 
 _logger = logging.getLogger("horsies.worker")
 # Far longer than any statement of ours takes; a server that is silent for so long has gone.
-_LIMIT_S = 60.0
+CLIENT_LIMIT_S = 60.0
+# The server gives up before the client does, so that the client learns what became of a statement.
+SERVER_LIMIT_S = 50.0
 
 
 class DatabaseLostError(Exception):
     """The database stayed away for `db_retry_max_attempts` tries in a row."""
 
 
+class Outage:
+    """What the connections of one worker know together: whether the server has come back."""
+
+    def __init__(self) -> None:
+        self._ended = asyncio.Event()
+        self.on_read_only: Callable[[], None] = _nothing
+
+    def end(self) -> None:
+        """A connection got through: whoever waits tries again at once."""
+        self._ended.set()
+        self._ended = asyncio.Event()
+
+    async def wait(self, seconds: float, stopping: asyncio.Event) -> None:
+        """Until it ends, the worker stops or the time is over."""
+        events = (self._ended, stopping)
+        waits = [asyncio.ensure_future(event.wait()) for event in events]
+        try:
+            await asyncio.wait(waits, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for one in waits:
+                one.cancel()
+
+
+def _nothing() -> None:
+    """Nobody else has to know."""
+
+
 class ServiceConnection:
     """One connection, one statement at a time."""
 
-    def __init__(self, address: Address, name: str, resilience: WorkerResilienceConfig) -> None:
-        self._address = address
+    def __init__(
+        self,
+        address: Address,
+        name: str,
+        resilience: WorkerResilienceConfig,
+        *,
+        outage: Outage | None = None,
+        lock_limit_s: float = 10.0,
+    ) -> None:
+        self._address = address.limited(SERVER_LIMIT_S, lock_limit_s)
         self._name = name
         self._resilience = resilience
+        self._outage = outage or Outage()
         self._connection: AsyncConnection[TupleRow] | None = None
         self._failures = 0
         self._lock = asyncio.Lock()
@@ -72,44 +115,45 @@ class ServiceConnection:
         while True:
             try:
                 done = await work()
-            except Exception as error:  # a service loop: passing failures are waited out here
+            except Exception as error:  # the service loop: transient failures are waited out here
                 if not is_transient(error):
                     raise
-                if await self._wait_after(what, error, end):
+                await self._wait_after(what, error, end)
+                if end.is_set():
                     return None
             else:
                 if self._failures:
                     _logger.info("%s: the database is back", what)
-                self._failures = 0
+                    self._failures = 0
+                    self._outage.end()
                 return (done,)
 
-    async def _wait_after(self, what: str, error: BaseException, end: asyncio.Event) -> bool:
-        """Back off; whether `end` came first."""
+    async def _wait_after(self, what: str, error: BaseException, end: asyncio.Event) -> None:
+        """Back off; not after the first failure, which may have been this connection's alone."""
         settings = self._resilience
         self._failures += 1
         limit = settings.db_retry_max_attempts
         if limit and self._failures >= limit and is_connection_failure(error):
             raise DatabaseLostError(f"{what} failed {limit} times in a row: {error}") from error
+        if self._failures == 1 and is_connection_failure(error):
+            _logger.warning("%s failed, trying again: %s", what, error)
+            return
         growth: int = 2 ** min(self._failures - 1, 20)
         wait_ms = min(settings.db_retry_max_ms, settings.db_retry_initial_ms * growth)
         wait_s = max(0.1, jittered(wait_ms / 1000))
         _logger.warning("%s failed, trying again in %.1f s: %s", what, wait_s, error)
-        try:
-            async with asyncio.timeout(wait_s):
-                return await end.wait()
-        except TimeoutError:
-            return False
+        await self._outage.wait(wait_s, end)
 
     @asynccontextmanager
     async def _lent(self) -> AsyncGenerator[AsyncConnection[TupleRow], None]:
         """The connection, for one user at a time and within the limit of a statement."""
         async with self._lock:
             connection = await self._open()
-            timer = asyncio.get_running_loop().call_later(_LIMIT_S, hang_up, connection)
+            timer = asyncio.get_running_loop().call_later(CLIENT_LIMIT_S, hang_up, connection)
             try:
                 yield connection
-            except BaseException:
-                await self._discard_if_unusable()
+            except BaseException as error:
+                await self._discard_if_unusable(error)
                 raise
             finally:
                 timer.cancel()
@@ -119,11 +163,15 @@ class ServiceConnection:
             self._connection = await self._address.connect_async(self._name)
         return self._connection
 
-    async def _discard_if_unusable(self) -> None:
+    async def _discard_if_unusable(self, error: BaseException) -> None:
         connection = self._connection
-        if connection is not None and (
-            connection.closed or connection.broken or connection.pgconn.transaction_status != 0
-        ):
+        if connection is None:
+            return
+        is_read_only = isinstance(error, ReadOnlySqlTransaction)
+        if is_read_only:  # a primary no more: the next connection looks for the one that is
+            self._outage.on_read_only()
+        is_idle = connection.pgconn.transaction_status == 0
+        if connection.closed or connection.broken or not is_idle or is_read_only:
             self._connection = None
             await connection.close()
 

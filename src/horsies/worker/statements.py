@@ -222,7 +222,7 @@ def insert_worker_state(columns: Mapping[str, object]) -> Statement[Scalar]:
 
 
 def hold_worker_lock(worker_id: str) -> Statement[Scalar]:
-    """Held as long as the session lives: proof that the worker does."""
+    """Try to hold the lock that proves, as long as the session lives, that the worker does."""
     return Statement(query("worker", "hold_worker_lock"), {"worker_id": worker_id}, Scalar)
 
 

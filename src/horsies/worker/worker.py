@@ -26,7 +26,7 @@ from horsies.worker.loop_watch import LoopWatch
 from horsies.worker.notifications import PingAnswers, start_listener
 from horsies.worker.retry_notifier import RetryNotifier
 from horsies.worker.service import Service, repeat
-from horsies.worker.service_connection import ServiceConnection
+from horsies.worker.service_connection import Outage, ServiceConnection
 from horsies.worker.settings import WorkerConfig, WorkerContext
 from horsies.worker.snapshots import Snapshots
 
@@ -50,9 +50,14 @@ class Worker:
         self._changed = asyncio.Event()
         database, resilience = app.get_broker().database, app.config.resilience
         self._session_address = database.session_address
-        self._claiming = ServiceConnection(database.address, "horsies claim", resilience)
-        self._finishing = ServiceConnection(database.address, "horsies finish", resilience)
-        self._serving = ServiceConnection(database.address, "horsies service", resilience)
+        self._outage = Outage()
+
+        def connect(name: str) -> ServiceConnection:
+            return ServiceConnection(database.address, name, resilience, outage=self._outage)
+
+        self._claiming = connect("horsies claim")
+        self._finishing = connect("horsies finish")
+        self._serving = connect("horsies service")
         worker_id = context.identity.worker_id
         self._begun_slots = create_begun_slots(worker_id)
         self._lanes = make_lanes(app, settings, self._begun_slots)
@@ -74,7 +79,12 @@ class Worker:
             await lane.executor.start()
         pings = PingAnswers(self.context, self._serving, self._dispatcher)
         listener = start_listener(
-            self._session_address, self.context, self._claimer, self._cancel_watch, pings
+            self._session_address,
+            self.context,
+            self._claimer,
+            self._cancel_watch,
+            pings,
+            self._outage,
         )
         services = self._services(holds_lock=listener is not None)
         try:
@@ -85,6 +95,7 @@ class Worker:
                     lasting.create_task(
                         repeat(self._cancel_watch, self._cancel_watch.woken), name="cancel watch"
                     ),
+                    lasting.create_task(repeat(pings, pings.woken), name="ping answers"),
                     lasting.create_task(self._retry_notifier.run(), name="retry notifier"),
                     lasting.create_task(LoopWatch().run(), name="loop watch"),
                     *(lasting.create_task(repeat(one), name=one.name) for one in services),

@@ -42,3 +42,7 @@ begin
         execute format('drop function %s', known);
     end loop;
 end $$;
+
+-- name: no_statement_limit
+-- For the transaction: the client watches over it instead, as long as rows come.
+set local statement_timeout = 0;

@@ -11,7 +11,7 @@ values (%(worker_id)s, horsies_now(), %(hostname)s, %(pid)s, %(processes)s, %(qu
     %(worker_started_at)s, %(pid_started_at)s, %(holds_lock)s, %(host_key)s);
 
 -- name: hold_worker_lock
-select pg_advisory_lock(horsies_lock_key('worker:' || %(worker_id)s));
+select pg_try_advisory_lock(horsies_lock_key('worker:' || %(worker_id)s));
 
 -- name: cancel_requests
 select t.id from horsies_tasks t
