@@ -4,6 +4,7 @@ The runs of a dead worker of this host are told apart first: those whose user co
 back uncounted.
 """
 
+import logging
 import random
 from collections.abc import Sequence
 from datetime import timedelta
@@ -13,7 +14,7 @@ from horsies.codec.results import serialize_error_payload
 from horsies.codes import BrokerErrorCode
 from horsies.database.database import Database
 from horsies.database.operation import FAILURES, operation_error
-from horsies.database.statement import Statement
+from horsies.database.statement import Receipt, Statement
 from horsies.recovery.begun_slots import find_begun_slots
 from horsies.recovery.process_identity import is_executing
 from horsies.recovery.statements import (
@@ -30,6 +31,8 @@ from horsies.tasks.options import parse_task_options
 from horsies.tasks.retry import retry_delay_s
 
 Row = TypeVar("Row")
+
+_logger = logging.getLogger("horsies.reaper")
 
 PROCESS_GONE = "worker process no longer running"
 _AT_ONCE = timedelta(0)
@@ -70,9 +73,9 @@ async def end_lost_runs(database: Database, silent_for: timedelta) -> BrokerResu
         await database.ensure_schema_async()
         while lost := await database.run_async(lost_runs(silent_for)):
             endings = [judge_lost(run, silent_for) for run in lost]
-            receipts = await database.run_async(fail_lost_runs(silent_for, endings))
-            total += len(receipts)
-            if not receipts:  # all of them locked or revived meanwhile
+            ended = _count_ended(await database.run_async(fail_lost_runs(silent_for, endings)))
+            total += ended
+            if not ended:  # all of them locked, stuck or revived meanwhile
                 break
     except FAILURES as error:
         return Err(operation_error(BrokerErrorCode.CLEANUP_FAILED, error))
@@ -89,9 +92,24 @@ async def end_runs_of_dead_worker(
     returned = await _return_unbegun(connection, worker_id)
     begun = await connection.run(running_tasks_of_worker(worker_id))
     endings = [judge_lost(run, _AT_ONCE, PROCESS_GONE) for run in begun]
+    return returned, await end_runs(connection, _AT_ONCE, endings)
+
+
+async def end_runs(
+    connection: Connection, silent_for: timedelta, endings: Sequence[LostRunEnding]
+) -> int:
+    """Write endings; how many. A row that cannot be ended is reported and passed over."""
     if not endings:
-        return returned, 0
-    return returned, len(await connection.run(fail_lost_runs(_AT_ONCE, endings)))
+        return 0
+    receipts = await connection.run(fail_lost_runs(silent_for, endings))
+    return _count_ended(receipts)
+
+
+def _count_ended(receipts: Sequence[Receipt]) -> int:
+    stuck = [receipt for receipt in receipts if receipt.outcome.startswith("stuck")]
+    for receipt in stuck:
+        _logger.error("lost run of task %s is %s", receipt.task_id, receipt.outcome)
+    return len(receipts) - len(stuck)
 
 
 async def _return_unbegun(connection: Connection, worker_id: str) -> int:

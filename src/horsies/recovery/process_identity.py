@@ -30,6 +30,8 @@ def host_key() -> str:
 
 def process_started_at(pid: int) -> float | None:
     """When a living process began, in seconds since boot; `None` for one gone or a zombie."""
+    if pid <= 0:  # a row may say anything
+        return None
     booted_at = psutil.boot_time()
     try:
         process = psutil.Process(pid)

@@ -14,6 +14,7 @@ from horsies.database.statement import is_transient
 from horsies.recovery.lost_runs import (
     PROCESS_GONE,
     Connection,
+    end_runs,
     end_runs_of_dead_worker,
     has_left_begun_slots,
     judge_lost,
@@ -23,7 +24,6 @@ from horsies.recovery.statements import (
     BATCH,
     LostRun,
     LostRunEnding,
-    fail_lost_runs,
     lost_runs,
     running_tasks_of_worker,
     sweep,
@@ -32,7 +32,6 @@ from horsies.states import TASK_TERMINAL_STATES
 
 _logger = logging.getLogger("horsies.reaper")
 _RETENTION_EVERY_S = 3600.0
-_STRIKES = 3
 
 
 @dataclass(slots=True)
@@ -66,7 +65,6 @@ class Reaper:
         self._config = config
         self._host_key = host_key
         self._retention_at = 0.0
-        self._strikes: dict[str, int] = {}
         self.interval_s = config.check_interval_ms / 1000
         _logger.info("reaper started: every %.0f s, %s", self.interval_s, config.model_dump())
 
@@ -81,36 +79,24 @@ class Reaper:
         return swept
 
     async def _try(self, name: str, step: Callable[[Swept], Awaitable[None]], swept: Swept) -> None:
-        if self._strikes.get(name, 0) >= _STRIKES:
-            return
+        """One step; whatever it meets, the other steps and the next pass go on."""
         try:
             await step(swept)
-            self._strikes.pop(name, None)
-        except Exception as error:  # noqa: BLE001 - a service loop: other steps and passes go on
+        except Exception as error:
             if is_transient(error):
                 _logger.warning("reaper: could not %s, next pass tries again: %s", name, error)
-                return
-            self._strike(name, error)
-
-    def _strike(self, step: str, why: object) -> None:
-        strikes = self._strikes[step] = self._strikes.get(step, 0) + 1
-        _logger.error("reaper: could not %s: %s", step, why, exc_info=isinstance(why, Exception))
-        if strikes >= _STRIKES:
-            _logger.critical("reaper: '%s' failed %d times and is switched off", step, strikes)
+            else:
+                _logger.exception("reaper: could not %s, next pass tries again", name)
 
     async def _sweep(self, swept: Swept) -> None:
-        """Batch by batch until none is full; a step that failed three times is left out."""
+        """Batch by batch until none is full."""
         steps = {**self._steps(), **self._retention_steps()}
-        while steps := {
-            step: age for step, age in steps.items() if self._strikes.get(step, 0) < _STRIKES
-        }:
+        while steps:
             answers = await self._connection.run(sweep(steps))
             for answer in answers:
                 swept.count(answer.step, answer.changed)
-                if answer.failure is None:
-                    self._strikes.pop(answer.step, None)
-                else:
-                    self._strike(answer.step, answer.failure)
+                if answer.failure is not None:
+                    _logger.error("reaper: could not %s: %s", answer.step, answer.failure)
             full = {answer.step for answer in answers if answer.changed >= BATCH}
             steps = {step: age for step, age in steps.items() if step in full}
 
@@ -157,9 +143,9 @@ class Reaper:
                 for run in rest
                 if not _is_silent(run, threshold) and self._is_orphan(run)
             ]
-            given_up = await self._fail(threshold, silent) + await self._fail(two_beats, orphans)
-            swept.lost += given_up
-            if given_up < BATCH:  # the rest was locked or revived, or is not due yet
+            ended = await self._end(threshold, silent) + await self._end(two_beats, orphans)
+            swept.lost += ended
+            if ended < BATCH:  # the rest was locked, stuck or revived, or is not due yet
                 return
 
     async def _end_runs_of_dead_workers(self, runs: list[LostRun], swept: Swept) -> set[str]:
@@ -176,10 +162,8 @@ class Reaper:
     def _is_orphan(self, run: LostRun) -> bool:
         return run.host_key == self._host_key and not is_executing(run)
 
-    async def _fail(self, silent_for: timedelta, endings: list[LostRunEnding]) -> int:
-        if not endings:
-            return 0
-        return len(await self._connection.run(fail_lost_runs(silent_for, endings)))
+    async def _end(self, silent_for: timedelta, endings: list[LostRunEnding]) -> int:
+        return await end_runs(self._connection, silent_for, endings)
 
 
 def _is_silent(run: LostRun, threshold: timedelta) -> bool:

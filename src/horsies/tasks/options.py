@@ -12,6 +12,8 @@ from horsies.config.exceptions import code_problem
 from horsies.result import Err, Ok, Result
 from horsies.tasks.retry import RetryPolicy
 
+_LONGEST_LIMIT_MS = 86_400_000
+
 
 @dataclass(frozen=True, slots=True)
 class StoredOptions:
@@ -80,19 +82,22 @@ def _make_options(options: dict[str, Any], policy: RetryPolicy | None) -> Stored
     return StoredOptions(
         retry_policy=policy,
         good_until=None if good_until is None else datetime.fromisoformat(good_until),
-        timeout_ms=_optional_int(options, "timeout_ms"),
+        timeout_ms=_time_limit(options, "timeout_ms"),
         unique_key=options.get("unique_key"),
         unique_scope=options.get("unique_scope"),
-        soft_timeout_ms=_optional_int(options, "soft_timeout_ms"),
+        soft_timeout_ms=_time_limit(options, "soft_timeout_ms"),
         tags=tuple(options.get("tags") or ()),
     )
 
 
-def _optional_int(options: dict[str, Any], key: str) -> int | None:
+def _time_limit(options: dict[str, Any], key: str) -> int | None:
+    """A limit in milliseconds; a row may hold any number, a timer takes at most a day."""
     value = options.get(key)
-    if value is not None and (not isinstance(value, int) or isinstance(value, bool)):
+    if value is None:
+        return None
+    if not isinstance(value, int) or isinstance(value, bool):
         raise TypeError(f"{key} must be an integer")
-    return value
+    return max(1, min(value, _LONGEST_LIMIT_MS))
 
 
 def _read_policy(stored: object) -> Result[RetryPolicy | None, str]:

@@ -106,4 +106,4 @@ def retry_delay_s(
     if error_code in BUILTIN_CODE_REGISTRY and error_code not in _RETRYABLE_BUILT_IN:
         return None
     # Attempts go on counting after a manual requeue; the policy then stays at its last interval.
-    return policy.delay_seconds(min(attempt, policy.max_retries), random=random)
+    return policy.delay_seconds(max(1, min(attempt, policy.max_retries)), random=random)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import psycopg
+from psycopg.errors import LockNotAvailable, UniqueViolation
 
 from horsies.clock import monotonic
 from horsies.database.statement import Receipt, Statement, is_transient
@@ -24,7 +25,9 @@ from horsies.worker.statements import (
     fail_tasks,
     interrupt_tasks,
     notify_capacity,
+    renumber_attempts,
     store_logs,
+    unlocked_tasks,
 )
 
 _logger = logging.getLogger("horsies.worker")
@@ -36,6 +39,8 @@ _MAX_BYTES = 4_000_000
 # What may wait, also while the database is away; while it is full, nothing is claimed or begun.
 _MAX_WAITING_ROWS = 10_000
 _MAX_WAITING_BYTES = 64_000_000
+# How often rows that another session has locked are tried again.
+_LOCKED_RETRY_S = 1.0
 
 
 class Recorded(NamedTuple):
@@ -70,6 +75,7 @@ class Completer:
         self._waiting: deque[Completion] = deque()
         self._waiting_bytes = 0
         self._writing: Sequence[Completion] = ()
+        self._locked: list[Completion] = []
         self._writing_since = 0.0
         self._wake = asyncio.Event()
         self._idle = asyncio.Event()
@@ -77,7 +83,7 @@ class Completer:
 
     @property
     def is_full(self) -> bool:
-        waiting = len(self._waiting) + len(self._writing)
+        waiting = len(self._waiting) + len(self._writing) + len(self._locked)
         return waiting >= _MAX_WAITING_ROWS or self._waiting_bytes >= _MAX_WAITING_BYTES
 
     def add(self, completion: Completion) -> None:
@@ -88,26 +94,29 @@ class Completer:
 
     def held_ids(self) -> list[str]:
         """Tasks whose outcome is not written yet."""
-        return [c.task.task_id for c in (*self._writing, *self._waiting)]
+        return [c.task.task_id for c in (*self._writing, *self._waiting, *self._locked)]
 
     def overdue_ids(self, seconds: float) -> list[str]:
         """Tasks whose outcome has waited that long for its write (T5 is owed)."""
-        if not self._writing or monotonic() - self._writing_since < seconds:
-            return []
-        return self.held_ids()
+        is_late = self._writing and monotonic() - self._writing_since >= seconds
+        return self.held_ids() if is_late else [c.task.task_id for c in self._locked]
 
     async def run(self) -> None:
         """Write forever; cancelled when nothing is left to write."""
         while True:
             await self._wake.wait()
             self._wake.clear()
+            self._waiting.extend(self._locked)
+            self._waiting_bytes += sum(c.size for c in self._locked)
+            self._locked.clear()
             while self._waiting:
                 self._writing = batch = self._next_batch()
                 self._writing_since = monotonic()
                 recorded = await self._write(batch)
                 self._writing = ()
                 self._on_recorded(recorded)
-            self._idle.set()
+            if not self._locked:
+                self._idle.set()
 
     async def flush(self) -> None:
         """Wait until everything added so far is written."""
@@ -130,13 +139,54 @@ class Completer:
     async def _write(self, batch: Sequence[Completion]) -> list[Recorded]:
         try:
             return await self._connection.persistently(
-                "writing results", lambda: self._write_once(batch)
+                "writing results", lambda: self._write_unlocked(batch)
             )
+        except UniqueViolation as error:
+            if not await self._renumber(batch):
+                return await self._split(batch, error)
+            return await self._write(batch)
         except psycopg.Error as error:
             if is_transient(error):
                 raise
-            if len(batch) == 1:
-                return await self._write_refused(batch[0], error)
+            return await self._split(batch, error)
+
+    async def _write_unlocked(self, batch: Sequence[Completion]) -> list[Recorded]:
+        """Write; when someone has locked rows of the batch, those wait and the others go on."""
+        try:
+            return await self._write_once(batch)
+        except LockNotAvailable:
+            ids = [c.task.task_id for c in batch]
+            free = {row.value for row in await self._connection.run(unlocked_tasks(ids))}
+        locked = [c for c in batch if c.task.task_id not in free]
+        if not locked or len(locked) == len(batch):
+            raise LockNotAvailable("rows of the batch are locked by another session")
+        recorded = await self._write_once([c for c in batch if c.task.task_id in free])
+        self._set_aside(locked)
+        return recorded
+
+    def _set_aside(self, locked: Sequence[Completion]) -> None:
+        _logger.warning("%d tasks are locked by another session; they wait", len(locked))
+        self._locked += locked
+        asyncio.get_running_loop().call_later(_LOCKED_RETRY_S, self._wake.set)
+
+    async def _renumber(self, batch: Sequence[Completion]) -> bool:
+        """Give tasks that were reset by hand their next free attempt number; whether any had to."""
+        rows = await self._connection.persistently(
+            "numbering attempts",
+            lambda: self._connection.run(renumber_attempts(self._owner_id, batch)),
+        )
+        numbers = {row.task_id: row.attempt for row in rows}
+        is_changed = False
+        for completion in batch:
+            number = numbers.get(completion.task.task_id, completion.task.attempt)
+            is_changed = is_changed or number != completion.task.attempt
+            completion.task.attempt = number
+        return is_changed
+
+    async def _split(self, batch: Sequence[Completion], error: psycopg.Error) -> list[Recorded]:
+        """Halve a batch that one of its rows spoils, until that one stands alone."""
+        if len(batch) == 1:
+            return await self._write_refused(batch[0], error)
         middle = len(batch) // 2
         return await self._write(batch[:middle]) + await self._write(batch[middle:])
 

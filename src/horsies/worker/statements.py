@@ -173,6 +173,23 @@ def _claims(owner_id: str, completions: Sequence[Completion]) -> dict[str, objec
     }
 
 
+class RenumberedAttempt(NamedTuple):
+    task_id: str
+    attempt: int
+
+
+def renumber_attempts(
+    owner_id: str, completions: Sequence[Completion]
+) -> Statement[RenumberedAttempt]:
+    """The next free attempt number of claims whose own is taken."""
+    return call("renumber_attempts", RenumberedAttempt, **_claims(owner_id, completions))
+
+
+def unlocked_tasks(task_ids: Sequence[str]) -> Statement[Scalar]:
+    """Those of these tasks that nobody else has locked."""
+    return call("unlocked_tasks", Scalar, task_ids=task_ids)
+
+
 def notify_capacity(completions: Sequence[Completion]) -> Statement[Scalar]:
     """Wake workers that wait for a place under a cap."""
     return call("notify_capacity", Scalar, task_ids=[c.task.task_id for c in completions])

@@ -52,12 +52,18 @@ class Worker:
         self._session_address = database.session_address
         self._outage = Outage()
 
-        def connect(name: str) -> ServiceConnection:
-            return ServiceConnection(database.address, name, resilience, outage=self._outage)
+        def connect(name: str, lock_limit_s: float) -> ServiceConnection:
+            return ServiceConnection(
+                database.address,
+                name,
+                resilience,
+                outage=self._outage,
+                lock_limit_s=lock_limit_s,
+            )
 
-        self._claiming = connect("horsies claim")
-        self._finishing = connect("horsies finish")
-        self._serving = connect("horsies service")
+        self._claiming = connect("horsies claim", 10.0)
+        self._finishing = connect("horsies finish", 1.0)  # results do not wait for locked rows
+        self._serving = connect("horsies service", 10.0)
         worker_id = context.identity.worker_id
         self._begun_slots = create_begun_slots(worker_id)
         self._lanes = make_lanes(app, settings, self._begun_slots)

@@ -26,7 +26,8 @@ on conflict (version) do update set name = excluded.name, applied_at = now();
 
 -- name: notify
 select pg_notify(c.channel, c.payload)
-from unnest(%(channels)s::text[], %(payloads)s::text[]) c(channel, payload);
+from unnest(%(channels)s::text[], %(payloads)s::text[]) c(channel, payload)
+where horsies_may_notify();
 
 -- name: drop_functions
 -- All of ours but the triggers' own: a changed signature or return type cannot be replaced in place.

@@ -13,7 +13,7 @@ begin
             update horsies_tasks t set cancel_requested_at = horsies_now(), updated_at = horsies_now()
             from cancelled c
             where c.outcome = 'refused' and t.id = c.task_id and t.status || '' = 'RUNNING' and not t.is_workflow_task
-            returning t.id, pg_notify('horsies_cancel', t.id) as told
+            returning t.id, case when horsies_may_notify() then pg_notify('horsies_cancel', t.id) end as told
         )
         select c.task_id, case when c.outcome = 'cancelled' then 'cancelled'
                                when r.id is not null then 'requested' else 'refused' end

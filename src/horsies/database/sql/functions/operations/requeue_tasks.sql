@@ -40,7 +40,7 @@ begin
         ), told as (
             select pg_notify('task_new', r.id), case when octet_length('task_queue_' || r.queue_name) <= 63
                 then pg_notify('task_queue_' || r.queue_name, r.id) end
-            from requeued r
+            from requeued r where horsies_may_notify()
         )
         select i.id, case when r.id is null then 'refused' else 'requeued' end
         from unnest(task_ids) i(id) left join requeued r on r.id = i.id

@@ -1,6 +1,8 @@
--- horsies_fail_lost_runs: RUNNING -> FAILED (T9) or PENDING (T8) for runs whose executor is gone, each with its attempt row.
--- Caller: recovery/reaper.py, recovery/lost_runs.py.  Locks: horsies_tasks, by id, skipping locked rows.
+-- horsies_fail_lost_runs: RUNNING -> FAILED (T9) or PENDING (T8) for runs whose executor is gone, each with its attempt row; one that
+-- would be tried again although someone asked for its end is CANCELLED (T16).
+-- Caller: recovery/lost_runs.py.  Locks: horsies_tasks, by id, skipping locked rows.
 -- Staleness is judged again under the lock: a heartbeat or an outcome that arrived meanwhile wins.
+-- A row that cannot be ended answers 'stuck' with the reason and keeps no other from its end.
 create or replace function horsies_fail_lost_runs(
     silent_for interval, task_ids text[], owner_ids text[], claims timestamptz[], attempts integer[], results text[],
     error_messages text[], failed_reasons text[], retry_delays double precision[]
@@ -15,7 +17,9 @@ as $$
 declare
     now_at timestamptz := horsies_now();
     lost record;
-    will_retry boolean;
+    last_attempt integer;
+    may_retry boolean;
+    new_status text;
     retry_at timestamptz;
 begin
     for lost in
@@ -24,32 +28,47 @@ begin
             i(task_id, owner_id, claim, attempt, result, error_message, reason, delay)
         join horsies_tasks t on t.id = i.task_id
         where t.status || '' = 'RUNNING' and t.claimed_by_worker_id is not distinct from i.owner_id
-          and t.claimed_at is not distinct from i.claim and t.retry_count + 1 = i.attempt
-          and coalesce(greatest(t.started_at, t.finalizing_at, (select max(h.sent_at) from horsies_heartbeats h
-                where h.task_id = t.id and h.role = 'runner')), '-infinity') < now_at - silent_for
+          and t.claimed_at is not distinct from i.claim and horsies_attempt_number(t.retry_count) = i.attempt
+          and coalesce(greatest(nullif(t.started_at, 'infinity'), nullif(t.finalizing_at, 'infinity'), (select max(h.sent_at)
+                from horsies_heartbeats h where h.task_id = t.id and h.role = 'runner' and h.sent_at < 'infinity')), '-infinity')
+              < now_at - silent_for
         order by t.id for update of t skip locked
     loop
-        retry_at := now_at + make_interval(secs => lost.delay);
-        will_retry := coalesce(lost.delay is not null and lost.retry_count < lost.max_retries
-            and (lost.good_until is null or retry_at < lost.good_until)
-            and (not lost.is_workflow_task or horsies_stopped_workflow(lost.id) is distinct from 'CANCELLED'), false);
-        insert into horsies_task_attempts (task_id, attempt, outcome, will_retry, started_at, finished_at, error_code,
-            error_message, failed_reason, worker_id, worker_hostname, worker_pid, worker_process_name)
-        values (lost.id, lost.retry_count + 1, 'FAILED', will_retry, coalesce(lost.started_at, now_at), now_at, 'WORKER_CRASHED',
-            lost.error_message, lost.reason, lost.claimed_by_worker_id, lost.worker_hostname, lost.worker_pid,
-            lost.worker_process_name);
-        if will_retry then
-            update horsies_tasks t set status = 'PENDING', retry_count = t.retry_count + 1, next_retry_at = retry_at,
-                enqueued_at = retry_at, claimed_at = null, claimed_by_worker_id = null, started_at = null,
-                worker_pid = null, worker_hostname = null, worker_process_name = null,
-                finalizing_at = null, finalizing_by_worker_id = null, cancel_requested_at = null, updated_at = now_at
-            where t.id = lost.id;
-        else
-            update horsies_tasks t set status = 'FAILED', failed_at = now_at, result = lost.new_result,
-                error_code = 'WORKER_CRASHED', failed_reason = lost.reason,
-                finalizing_at = null, finalizing_by_worker_id = null, updated_at = now_at
-            where t.id = lost.id;
-        end if;
-        return query select lost.id::text, case when will_retry then 'retried' else 'failed' end;
+        begin
+            -- A row reset by hand goes on counting behind the attempts it has.
+            select max(a.attempt) into last_attempt from horsies_task_attempts a where a.task_id = lost.id;
+            last_attempt := greatest(lost.retry_count, coalesce(last_attempt, 0));
+            retry_at := now_at + make_interval(secs => lost.delay);
+            may_retry := coalesce(lost.delay is not null and lost.retry_count < lost.max_retries
+                and (lost.good_until is null or retry_at < lost.good_until)
+                and (not lost.is_workflow_task or horsies_stopped_workflow(lost.id) is distinct from 'CANCELLED'), false);
+            new_status := case when not may_retry then 'FAILED' when lost.cancel_requested_at is not null then 'CANCELLED' else 'PENDING' end;
+            insert into horsies_task_attempts (task_id, attempt, outcome, will_retry, started_at, finished_at, error_code,
+                error_message, failed_reason, worker_id, worker_hostname, worker_pid, worker_process_name)
+            values (lost.id, horsies_attempt_number(last_attempt), 'FAILED', new_status = 'PENDING', coalesce(lost.started_at, now_at),
+                now_at, 'WORKER_CRASHED', lost.error_message, lost.reason, lost.claimed_by_worker_id, lost.worker_hostname,
+                lost.worker_pid, lost.worker_process_name);
+            if new_status = 'PENDING' then
+                update horsies_tasks t set status = 'PENDING', retry_count = horsies_attempt_number(last_attempt), next_retry_at = retry_at,
+                    max_retries = t.max_retries + (last_attempt - t.retry_count),
+                    enqueued_at = retry_at, claimed_at = null, claimed_by_worker_id = null, started_at = null,
+                    worker_pid = null, worker_hostname = null, worker_process_name = null,
+                    finalizing_at = null, finalizing_by_worker_id = null, updated_at = now_at
+                where t.id = lost.id;
+            else
+                update horsies_tasks t set status = new_status, failed_at = now_at,
+                    result = case new_status when 'FAILED' then lost.new_result else horsies_cancelled_result(lost.id) end,
+                    error_code = case new_status when 'FAILED' then 'WORKER_CRASHED' end,
+                    failed_reason = case new_status when 'FAILED' then lost.reason end,
+                    finalizing_at = null, finalizing_by_worker_id = null, cancel_requested_at = null, updated_at = now_at
+                where t.id = lost.id;
+            end if;
+            return query select lost.id::text, case new_status when 'PENDING' then 'retried' else lower(new_status) end;
+        exception when others then
+            if left(sqlstate, 2) in ('25', '40', '53', '55', '57') then
+                raise;  -- about the server, not about this row
+            end if;
+            return query select lost.id::text, 'stuck: ' || sqlerrm;
+        end;
     end loop;
 end $$;

@@ -12,13 +12,15 @@ declare
     current_at timestamptz := horsies_now();
 begin
     return query
-        select r.id::text, r.task_name::text, r.claimed_by_worker_id::text, horsies_claim_text(r.claimed_at), r.retry_count + 1,
-            r.task_options, r.worker_hostname::text, r.worker_pid, r.worker_process_name::text, r.started_at, b.last_at, current_at,
+        select r.id::text, r.task_name::text, r.claimed_by_worker_id::text, horsies_claim_text(r.claimed_at), horsies_attempt_number(r.retry_count),
+            r.task_options, r.worker_hostname::text, r.worker_pid, r.worker_process_name::text, horsies_readable(r.started_at), horsies_readable(b.last_at), current_at,
             horsies_host_key_of(r.claimed_by_worker_id)
         from horsies_tasks r
         left join lateral (select max(h.sent_at) as last_at from horsies_heartbeats h
-            where h.task_id = r.id and h.role = 'runner' and h.sent_at >= coalesce(r.started_at, '-infinity')) b on true
+            where h.task_id = r.id and h.role = 'runner' and h.sent_at >= coalesce(nullif(r.started_at, 'infinity'), '-infinity')
+              and h.sent_at < 'infinity') b on true
         where r.status = 'RUNNING'
-          and coalesce(greatest(b.last_at, r.started_at, r.finalizing_at), '-infinity') < current_at - silent_for
+          and coalesce(greatest(b.last_at, nullif(r.started_at, 'infinity'), nullif(r.finalizing_at, 'infinity')), '-infinity')
+              < current_at - silent_for
         order by b.last_at nulls first, r.started_at limit batch_limit;
 end $$;

@@ -23,7 +23,7 @@ begin
         from stale s where t.id = s.id
         returning t.id, t.queue_name
     )
-    select count(case when octet_length('task_queue_' || c.queue_name) <= 63
+    select count(case when octet_length('task_queue_' || c.queue_name) <= 63 and horsies_may_notify()
         then pg_notify('task_queue_' || c.queue_name, c.id)::text else '' end) into requeued from changed c;
     return requeued;
 end $$;

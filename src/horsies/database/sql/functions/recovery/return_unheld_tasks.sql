@@ -11,7 +11,7 @@ declare
     now_at timestamptz := horsies_now();
     returned integer;
 begin
-    update horsies_tasks t set status = 'PENDING', claimed = false, claimed_at = null, claimed_by_worker_id = null,
+    update horsies_tasks t set status = case when t.cancel_requested_at is null then 'PENDING' else 'CANCELLED' end, claimed = false, claimed_at = null, claimed_by_worker_id = null,
         claim_expires_at = null, started_at = null, worker_pid = null, worker_hostname = null,
         worker_process_name = null, cancel_requested_at = null, updated_at = now_at
     where t.id = any (array(

@@ -10,8 +10,8 @@ as $$
 #variable_conflict use_column
 begin
     return query
-        select r.id::text, r.task_name::text, r.claimed_by_worker_id::text, horsies_claim_text(r.claimed_at), r.retry_count + 1,
-            r.task_options, r.worker_hostname::text, r.worker_pid, r.worker_process_name::text, r.started_at,
+        select r.id::text, r.task_name::text, r.claimed_by_worker_id::text, horsies_claim_text(r.claimed_at), horsies_attempt_number(r.retry_count),
+            r.task_options, r.worker_hostname::text, r.worker_pid, r.worker_process_name::text, horsies_readable(r.started_at),
             null::timestamptz, horsies_now(), horsies_host_key_of(owner)
         from horsies_tasks r
         where r.status = 'RUNNING' and r.claimed_by_worker_id = owner

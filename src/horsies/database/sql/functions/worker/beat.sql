@@ -1,6 +1,6 @@
 -- horsies_beat: one write of signs of life for all a worker holds: heartbeat rows, lease renewal, and the mark
 -- of outcomes that wait for their write (T5).
--- Caller: worker/heartbeat.py, with what is owed.  Locks: horsies_tasks, by id (the caller sorts).
+-- Caller: worker/heartbeat.py, with what is owed.  Locks: horsies_tasks, skipping locked rows: a sign of life waits for nobody.
 create or replace function horsies_beat(
     owner_id text, hostname text, own_pid integer, lease interval, renew_age interval,
     claimed_ids text[], running_ids text[], running_pids integer[], finalizing_ids text[]
@@ -24,11 +24,14 @@ begin
     where t.status || '' = 'RUNNING' and t.claimed_by_worker_id = owner_id;
 
     update horsies_tasks t set claim_expires_at = now_at + lease, updated_at = now_at
-    from unnest(claimed_ids) i(id)
-    where t.id = i.id and t.status || '' = 'CLAIMED' and t.claimed_by_worker_id = owner_id
-      and t.claimed_at > now_at - renew_age;
+    where t.id = any (array(
+        select c.id from unnest(claimed_ids) i(id) join horsies_tasks c on c.id = i.id
+        where c.status || '' = 'CLAIMED' and c.claimed_by_worker_id = owner_id and c.claimed_at > now_at - renew_age
+        order by c.id for update of c skip locked));
 
     update horsies_tasks t set finalizing_at = now_at, finalizing_by_worker_id = owner_id, updated_at = now_at
-    from unnest(finalizing_ids) i(id)
-    where t.id = i.id and t.status || '' = 'RUNNING' and t.claimed_by_worker_id = owner_id;
+    where t.id = any (array(
+        select c.id from unnest(finalizing_ids) i(id) join horsies_tasks c on c.id = i.id
+        where c.status || '' = 'RUNNING' and c.claimed_by_worker_id = owner_id
+        order by c.id for update of c skip locked));
 end $$;

@@ -22,7 +22,7 @@ begin
         from unnest(task_ids, claims, attempts, results) i(id, claim, attempt, result)
         -- status || '': the primary key must drive the join, never the in-flight index: a plan cached for one row would cost n * n for n.
         where t.id = i.id and t.status || '' = 'RUNNING' and t.claimed_by_worker_id = owner_id
-          and t.claimed_at = i.claim and t.retry_count + 1 = i.attempt
+          and t.claimed_at = i.claim and horsies_attempt_number(t.retry_count) = i.attempt
         returning t.id, i.attempt, t.started_at, t.worker_hostname, t.worker_pid, t.worker_process_name
     ), recorded as (
         insert into horsies_task_attempts (task_id, attempt, outcome, started_at, finished_at,

@@ -19,7 +19,7 @@ begin
                 finalizing_at = null, finalizing_by_worker_id = null, cancel_requested_at = null, updated_at = now_at
             from unnest(task_ids, claims, attempts, results, error_messages) i(id, claim, attempt, result, message)
             where t.id = i.id and t.status || '' = 'RUNNING' and t.claimed_by_worker_id = owner_id
-              and t.claimed_at = i.claim and t.retry_count + 1 = i.attempt
+              and t.claimed_at = i.claim and horsies_attempt_number(t.retry_count) = i.attempt
             returning t.id, i.attempt, i.message, t.started_at, t.worker_hostname, t.worker_pid, t.worker_process_name
         ), recorded as (
             insert into horsies_task_attempts (task_id, attempt, outcome, started_at, finished_at, error_code,
@@ -33,7 +33,7 @@ begin
 end $$;
 
 -- horsies_interrupt_tasks: RUNNING -> PENDING without counting an attempt (T17): runs interrupted by a drain, and runs
--- whose user code never began.
+-- whose user code never began. One whose end was asked for meanwhile is CANCELLED instead (T14).
 -- Caller: worker/completer.py, which sorts by id.  Locks: horsies_tasks, by id.
 create or replace function horsies_interrupt_tasks(
     owner_id text, task_ids text[], claims timestamptz[], attempts integer[]
@@ -49,19 +49,20 @@ declare
 begin
     return query
         with returned as (
-            update horsies_tasks t set status = 'PENDING', claimed = false, claimed_at = null, claimed_by_worker_id = null,
+            update horsies_tasks t set status = case when t.cancel_requested_at is null then 'PENDING' else 'CANCELLED' end,
+                claimed = false, claimed_at = null, claimed_by_worker_id = null,
                 claim_expires_at = null, started_at = null, worker_pid = null, worker_hostname = null,
                 worker_process_name = null, finalizing_at = null, finalizing_by_worker_id = null,
                 cancel_requested_at = null, updated_at = now_at
             from unnest(task_ids, claims, attempts) i(id, claim, attempt)
             where t.id = i.id and t.status || '' = 'RUNNING' and t.claimed_by_worker_id = owner_id
-              and t.claimed_at = i.claim and t.retry_count + 1 = i.attempt
-            returning t.id, t.queue_name
+              and t.claimed_at = i.claim and horsies_attempt_number(t.retry_count) = i.attempt
+            returning t.id, t.queue_name, t.status
         ), told as (
             select pg_notify('task_queue_' || r.queue_name, r.id) from returned r
-            where octet_length('task_queue_' || r.queue_name) <= 63
+            where r.status = 'PENDING' and octet_length('task_queue_' || r.queue_name) <= 63 and horsies_may_notify()
         )
-        select i.id, case when r.id is null then 'claim_lost' else 'interrupted' end
+        select i.id, case r.status when 'PENDING' then 'interrupted' when 'CANCELLED' then 'cancelled' else 'claim_lost' end
         from unnest(task_ids) i(id) left join returned r on r.id = i.id
         where (select count(*) from told) >= 0;
 end $$;

@@ -1,4 +1,5 @@
 -- horsies_fail_tasks: RUNNING -> FAILED (T7) or RUNNING -> PENDING (retry, T8) for a batch of one worker's claims, each with its attempt row.
+-- What would be tried again although someone asked for its end is CANCELLED instead (T16).
 -- Caller: worker/completer.py, which sorts by id.  Locks: horsies_tasks, by id.
 -- A retry happens when a delay is given, retries are left and it would start strictly before the deadline; the database's clock decides.
 create or replace function horsies_fail_tasks(
@@ -17,25 +18,30 @@ declare
     now_at timestamptz := horsies_now();
 begin
     return query
-        with held as (
+        with judged as (
             select t.id, i.*, t.started_at, t.worker_hostname, t.worker_pid, t.worker_process_name,
                 now_at + make_interval(secs => i.delay) as retry_at,
+                t.cancel_requested_at is not null as is_unwanted,
                 i.delay is not null and t.retry_count < t.max_retries
                     and (t.good_until is null or now_at + make_interval(secs => i.delay) < t.good_until)
-                    and (not t.is_workflow_task or horsies_stopped_workflow(t.id) is distinct from 'CANCELLED') as will_retry
+                    and (not t.is_workflow_task or horsies_stopped_workflow(t.id) is distinct from 'CANCELLED') as may_retry
             from unnest(task_ids, claims, attempts, results, error_codes, error_messages, failed_reasons, outcomes, retry_delays)
                 i(task_id, claim, attempt, result, error_code, error_message, failed_reason, outcome, delay)
             join horsies_tasks t on t.id = i.task_id
             where t.status || '' = 'RUNNING' and t.claimed_by_worker_id = owner_id
-              and t.claimed_at = i.claim and t.retry_count + 1 = i.attempt
+              and t.claimed_at = i.claim and horsies_attempt_number(t.retry_count) = i.attempt
             order by t.id for update of t
+        ), held as (
+            select j.*, case when not j.may_retry then 'FAILED' when j.is_unwanted then 'CANCELLED' else 'PENDING' end as new_status,
+                j.may_retry and not j.is_unwanted as will_retry
+            from judged j
         ), ended as (
             update horsies_tasks t set
-                status = case when h.will_retry then 'PENDING' else 'FAILED' end,
+                status = h.new_status,
                 failed_at = case when h.will_retry then null else now_at end,
-                result = case when h.will_retry then null else h.result end,
-                error_code = case when h.will_retry then null else h.error_code end,
-                failed_reason = case when h.will_retry then null else h.failed_reason end,
+                result = case h.new_status when 'FAILED' then h.result when 'CANCELLED' then horsies_cancelled_result(t.id) end,
+                error_code = case when h.new_status = 'FAILED' then h.error_code end,
+                failed_reason = case when h.new_status = 'FAILED' then h.failed_reason end,
                 retry_count = t.retry_count + case when h.will_retry then 1 else 0 end,
                 next_retry_at = case when h.will_retry then h.retry_at else t.next_retry_at end,
                 enqueued_at = case when h.will_retry then h.retry_at else t.enqueued_at end,
@@ -54,7 +60,8 @@ begin
                 h.error_message, h.failed_reason, owner_id, h.worker_hostname, h.worker_pid, h.worker_process_name
             from held h
         )
-        select i.id, case when h.id is null then 'claim_lost' when h.will_retry then 'retried' else 'failed' end,
+        select i.id, case h.new_status when 'PENDING' then 'retried' when 'FAILED' then 'failed' when 'CANCELLED' then 'cancelled'
+                else 'claim_lost' end,
             case when h.will_retry then i.delay end
         from unnest(task_ids, retry_delays) i(id, delay) left join held h on h.id = i.id;
 end $$;

@@ -7,5 +7,6 @@ as $$
 begin
     perform pg_notify('task_new', 'capacity:' || f.id), case when octet_length('task_queue_' || f.queue_name) <= 63
             then pg_notify('task_queue_' || f.queue_name, 'capacity:' || f.id) end
-    from (select t.queue_name, min(t.id) as id from horsies_tasks t where t.id = any (task_ids) group by t.queue_name) f;
+    from (select t.queue_name, min(t.id) as id from horsies_tasks t where t.id = any (task_ids) group by t.queue_name) f
+    where horsies_may_notify();
 end $$;

@@ -22,7 +22,7 @@ begin
             returning t.id, t.queue_name
         ), told as (
             select pg_notify('task_queue_' || r.queue_name, r.id) from returned r
-            where octet_length('task_queue_' || r.queue_name) <= 63
+            where octet_length('task_queue_' || r.queue_name) <= 63 and horsies_may_notify()
         )
         select i.id, case when r.id is null then 'claim_lost' else 'returned' end
         from unnest(task_ids) i(id) left join returned r on r.id = i.id

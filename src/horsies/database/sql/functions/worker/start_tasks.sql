@@ -20,7 +20,7 @@ begin
             -- No status in this WHERE: the primary key alone must drive the join (else a plan cached for one row costs n * n).
             select t.id, i.position, i.pid,
                 case when t.status <> 'CLAIMED' or t.claimed_by_worker_id is distinct from owner_id
-                          or t.claimed_at is distinct from i.claim or t.retry_count + 1 <> i.attempt then 'claim_lost'
+                          or t.claimed_at is distinct from i.claim or horsies_attempt_number(t.retry_count) <> i.attempt then 'claim_lost'
                      when t.good_until <= now_at then 'expired'
                      when t.is_workflow_task and horsies_stopped_workflow(t.id) is not null
                          then lower(horsies_stopped_workflow(t.id))
