@@ -176,8 +176,8 @@ async def test_run_in_any_condition_is_ended_and_stops_no_service(
         "status": "RUNNING", "claimed_by_worker_id": "gone", "claimed_at": long_ago,
         "started_at": long_ago, "worker_pid": 1, "worker_hostname": "elsewhere",
     }  # fmt: skip
-    stuck = waiting_row(db, **columns | STUCK[name])
-    lost = waiting_row(db, **columns)
+    waiting_row(db, **columns | STUCK[name])
+    waiting_row(db, **columns)
 
     async def are_ended() -> bool:
         return db.statuses().get("RUNNING", 0) == 0

@@ -99,6 +99,14 @@ async def flaky(number: int, seconds: float = 0.0) -> TaskResult[int, TaskError]
     return TaskResult(ok=number)
 
 
+@app.task("blocker")
+async def blocker(number: int, seconds: float = 0.0) -> TaskResult[int, TaskError]:
+    """Blocks the worker's event loop, as a careless coroutine does."""
+    begin(number)
+    wait(seconds)
+    return TaskResult(ok=number)
+
+
 @app.task("interruptible", interruptible=True, retry_policy=again)
 async def interruptible(number: int, seconds: float = 0.0) -> TaskResult[int, TaskError]:
     """Not in the ledger: an interrupted run is not an attempt."""

@@ -54,6 +54,7 @@ BROAD_EXCEPTS = {
     "tasks/checks.py": "user code: annotations",
     "tasks/definition.py": "user code: the task function and validators",
     "tasks/discovery.py": "user code: module-level code",
+    "worker/heartbeat.py": "the service loop of its thread",
     "worker/service.py": "the service loop",
     "worker/service_connection.py": "the service loop",
     "worker/worker.py": "user code: failure hooks",

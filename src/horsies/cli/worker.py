@@ -109,7 +109,7 @@ def run_worker(app: Any, locator: str | None, options: dict[str, Any]) -> int:
         is_burst=options["burst"],
         drain_timeout_s=options["drain_timeout"],
     )
-    return asyncio.run(serve(app, settings, [signal.SIGTERM, signal.SIGINT]))
+    return asyncio.run(serve(app, settings, [signal.SIGTERM, signal.SIGINT, signal.SIGHUP]))
 
 
 def _queues(app: Any, text: str) -> tuple[str, ...]:

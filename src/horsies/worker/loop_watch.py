@@ -1,7 +1,7 @@
 """Notices that the event loop stands still, and says where: a coroutine that blocks stops them all.
 
-From a thread, since the loop itself cannot: heartbeats, claims and every other coroutine of the
-worker wait until the blocking call returns.
+From a thread, since the loop itself cannot: claims and every other coroutine of the worker wait
+until the blocking call returns. Heartbeats go on, they have a thread of their own.
 """
 
 import asyncio
@@ -17,17 +17,22 @@ from horsies.clock import monotonic
 _logger = logging.getLogger("horsies.worker")
 _TICK_S = 0.25
 _STILL_S = 1.0
+_LONG_S = 30.0
 # People look for the line of their own that called into these.
 _LIBRARIES = tuple(sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib"))
 
 
 class LoopWatch:
-    """Warns once for each time the loop does not come round for a second."""
+    """Warns when the loop does not come round for a second, and then twice as rarely each time."""
 
     def __init__(self) -> None:
         self._seen_at = monotonic()
         self._loop_thread = threading.get_ident()
         self._stopping = threading.Event()
+
+    def blocked_for(self) -> float:
+        """For how many seconds the loop has stood still; nothing while it comes round."""
+        return max(0.0, monotonic() - self._seen_at - _TICK_S)
 
     async def run(self) -> None:
         """Show that the loop comes round, until cancelled."""
@@ -41,16 +46,19 @@ class LoopWatch:
             self._stopping.set()
 
     def _watch(self) -> None:
-        told_of = 0.0
+        warn_after_s = _STILL_S
         while not self._stopping.wait(_TICK_S):
-            seen_at = self._seen_at
-            if monotonic() - seen_at > _STILL_S + _TICK_S and seen_at != told_of:
-                told_of = seen_at
-                _logger.warning(
+            blocked_s = self.blocked_for()
+            if blocked_s < _STILL_S:
+                warn_after_s = _STILL_S
+            elif blocked_s > warn_after_s:
+                warn_after_s *= 2
+                _logger.log(
+                    logging.WARNING if blocked_s < _LONG_S else logging.ERROR,
                     "the event loop has stood still for %.1f s at %s: no coroutine goes on "
-                    "meanwhile, nor do heartbeats; await something there, use asyncio.to_thread, "
-                    "or make the task a plain def",
-                    monotonic() - seen_at,
+                    "meanwhile; await something there, use asyncio.to_thread, or make the task a "
+                    "plain def",
+                    blocked_s,
                     self._place(),
                 )
 

@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from types import FrameType
 
 from horsies.app import Horsies
 from horsies.config import AppConfig
@@ -21,6 +22,7 @@ from horsies.worker.worker import Worker
 _logger = logging.getLogger("horsies.worker")
 # Between two looks for garbage in cycles; Python's 700 is a handful of tasks.
 _OBJECTS_PER_COLLECTION = 10_000
+_BLOCKED_S = 1.0
 
 
 async def serve(app: Horsies, settings: WorkerConfig, signals: Sequence[signal.Signals]) -> int:
@@ -37,9 +39,7 @@ async def serve(app: Horsies, settings: WorkerConfig, signals: Sequence[signal.S
         return _failed(error)
     except FAILURES as error:
         return _failed(error)
-    loop = asyncio.get_running_loop()
-    for number in signals:
-        loop.add_signal_handler(number, worker.stop)
+    _obey_signals(worker, signals)
     _collect_rarely()
     _print_banner(app, worker)
     _logger.info("Concurrency config: %s", _concurrency(app.config, settings))
@@ -51,7 +51,6 @@ async def serve(app: Horsies, settings: WorkerConfig, signals: Sequence[signal.S
     finally:
         for number in signals:
             # All is done: a signal that is sent once more must not end us with its own code.
-            loop.remove_signal_handler(number)
             signal.signal(number, signal.SIG_IGN)
         await app.get_broker().close_async()
     code = 0 if failure is None else _failed(failure)
@@ -61,6 +60,29 @@ async def serve(app: Horsies, settings: WorkerConfig, signals: Sequence[signal.S
         logging.shutdown()
         os._exit(code)
     return code
+
+
+def _obey_signals(worker: Worker, signals: Sequence[signal.Signals]) -> None:
+    """The first signal drains, the second ends what runs, also when the event loop is blocked.
+
+    Python's own handlers, not the loop's: they run between two steps of whatever blocks the loop.
+    """
+    loop = asyncio.get_running_loop()
+    count = 0
+
+    def stop(_number: int, _frame: FrameType | None) -> None:
+        nonlocal count
+        count += 1
+        loop.call_soon_threadsafe(worker.stop)
+        if count > 1 and worker.loop_watch.blocked_for() > _BLOCKED_S:
+            # Nobody is left to write outcomes: peers find these tasks, as after a kill.
+            sys.stderr.write("horsies: the event loop is blocked, ending at once\n")
+            os._exit(1)
+
+    for number in signals:
+        loop.remove_signal_handler(number)
+        signal.signal(number, stop)
+    signal.signal(signal.SIGUSR1, lambda _number, _frame: _logger.info("%s", worker.describe()))
 
 
 def _collect_rarely() -> None:

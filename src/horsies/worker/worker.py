@@ -38,7 +38,8 @@ _LAST_WRITES_S = 5.0
 class Worker:
     """One worker process.
 
-    Three connections carry statements, one carries notifications and the liveness lock.
+    Three connections carry statements, one carries heartbeats when they are owed, one carries
+    notifications and the liveness lock.
     """
 
     def __init__(self, app: Horsies, settings: WorkerConfig) -> None:
@@ -50,6 +51,7 @@ class Worker:
         self._changed = asyncio.Event()
         database, resilience = app.get_broker().database, app.config.resilience
         self._session_address = database.session_address
+        self.loop_watch = LoopWatch()
         self._outage = Outage()
 
         def connect(name: str, lock_limit_s: float) -> ServiceConnection:
@@ -92,6 +94,12 @@ class Worker:
             pings,
             self._outage,
         )
+        heartbeat = Heartbeat(
+            self.context,
+            self._app.get_broker().database.address,
+            self._holdings,
+            self.loop_watch.blocked_for,
+        )
         services = self._services(holds_lock=listener is not None)
         try:
             async with asyncio.TaskGroup() as lasting:  # ends last: heartbeats outlive the drain
@@ -103,7 +111,8 @@ class Worker:
                     ),
                     lasting.create_task(repeat(pings, pings.woken), name="ping answers"),
                     lasting.create_task(self._retry_notifier.run(), name="retry notifier"),
-                    lasting.create_task(LoopWatch().run(), name="loop watch"),
+                    lasting.create_task(self.loop_watch.run(), name="loop watch"),
+                    lasting.create_task(heartbeat.run(), name="heartbeat"),
                     *(lasting.create_task(repeat(one), name=one.name) for one in services),
                 ]
                 self.ready.set()
@@ -129,7 +138,6 @@ class Worker:
     def _services(self, *, holds_lock: bool) -> list[Service]:
         recovery, identity = self._app.config.recovery, self.context.identity
         return [
-            Heartbeat(self.context, self._serving, self._holdings),
             Snapshots(self.context, self._serving, self._holdings, holds_lock=holds_lock),
             Reaper(self._serving, recovery, host_key=identity.host_key),
             DeathWatch(
@@ -176,6 +184,15 @@ class Worker:
         return any(
             isinstance(lane.executor, InLoopExecutor) and lane.executor.abandoned_count
             for lane in self._lanes.all
+        )
+
+    def describe(self) -> str:
+        """What it is doing, for an operator who asks by SIGUSR1."""
+        running = list(self._dispatcher.running.values())
+        shown = ", ".join(f"{task.task_name} {task.task_id}" for task in running[:20])
+        return (
+            f"{len(running)} running, {len(self._buffer.tasks)} claimed, "
+            f"{len(self._completer.held_ids())} outcomes to write: {shown or 'idle'}"
         )
 
     def stop(self) -> None:
