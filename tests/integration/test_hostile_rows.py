@@ -301,3 +301,21 @@ async def test_flood_of_pings_costs_neither_memory_nor_heartbeats(
         pongs = await app.ping_workers_async(timeout_ms=3_000)
 
     assert [pong.worker_id for pong in good(pongs)] == [worker.context.identity.worker_id]
+
+
+async def test_declared_limits_hold_for_rows_written_by_plain_sql(
+    new_app: NewApp, db: Database
+) -> None:
+    app = new_app()
+    await app.get_broker().ensure_schema_initialized()
+
+    @app.task("slow", timeout_ms=1_000)
+    async def slow() -> TaskResult[int, TaskError]:
+        await asyncio.Event().wait()
+        return TaskResult(ok=1)
+
+    task_id = waiting_row(db, task_name="slow", args=None)
+    async with working(app):
+        result = await app.handle(task_id).get_async(10_000)
+
+    assert str(result.err_value.error_code) == "TASK_TIMEOUT"

@@ -18,7 +18,7 @@ from horsies.sending.errors import TaskSendError
 from horsies.tasks.retry import RetryPolicy
 from support.apps import bad, good
 from support.database import Database
-from support.eventually import eventually
+from support.eventually import eventually, eventually_async
 
 CODE = TaskSendErrorCode
 HOUR = timedelta(hours=1)
@@ -515,3 +515,27 @@ def test_connections_cut_between_sends_are_replaced(app: Horsies, db: Database) 
     )
 
     assert good(app.tasks["add"].send(2)).created
+
+
+async def test_a_send_that_waits_for_its_key_holds_up_no_other(
+    app: Horsies, db: Database, database_url: str
+) -> None:
+    add: Any = app.tasks["add"]
+    good(await add.send_async(0))
+    keyed = add.with_options(unique_key="k")
+    with psycopg.connect(database_url) as blocker:
+        good(keyed_send := add.with_options(unique_key="k", connection=blocker).send(1))
+        waiting = asyncio.create_task(keyed.send_async(1), name="waits for the key")
+        await eventually_async(lambda: asyncio.to_thread(is_waiting_for_a_lock, db))
+
+        others = [good(await add.send_async(number)) for number in range(3)]
+
+        assert not waiting.done()
+        assert len({one.task_id for one in others}) == 3
+        blocker.commit()
+    assert good(await waiting).task_id == good(keyed_send).task_id
+
+
+def is_waiting_for_a_lock(db: Database) -> bool:
+    count = "select count(*) from pg_stat_activity where wait_event_type = 'Lock'"
+    return bool(db.value(count))

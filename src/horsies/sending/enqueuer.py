@@ -23,7 +23,6 @@ from horsies.database.operation import FAILURES, describe
 from horsies.database.sql_files import query
 from horsies.database.statement import (
     Receipt,
-    is_connection_failure,
     is_transient,
     run_blocking,
 )
@@ -70,7 +69,12 @@ class Enqueuer:
             return Err(not_stored(error, row))
 
     async def enqueue_async(self, row: NewTask) -> EnqueueResult:
-        """Write one row together with those of concurrent callers of this event loop."""
+        """Write one row together with those of concurrent callers of this event loop.
+
+        Not one with a unique key: it may have to wait for another transaction, and only it should.
+        """
+        if row.unique_key is not None:
+            return (await self.write_async([row]))[0]
         loop = asyncio.get_running_loop()
         group = self._groups.get(loop)
         if group is None:
@@ -223,7 +227,7 @@ def not_stored(error: BaseException, row: NewTask | None = None) -> TaskSendErro
     return TaskSendError(
         TaskSendErrorCode.ENQUEUE_FAILED,
         describe(error),
-        retryable=is_connection_failure(error),
+        retryable=is_transient(error),
         task_id=row.id if row else None,
         payload=payload_of(row) if row else None,
         exception=error,

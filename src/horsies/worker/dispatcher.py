@@ -12,6 +12,7 @@ from horsies.codec.signature import byte_count
 from horsies.config import AppConfig
 from horsies.executors.base import Call, Delivered, NotBegun, Outcome
 from horsies.recovery.begun_slots import BegunSlots
+from horsies.tasks.definition import TaskDefinition
 from horsies.tasks.options import parse_task_options
 from horsies.worker.completer import Completer
 from horsies.worker.held_task import HeldTask, StopReason
@@ -33,8 +34,10 @@ class Dispatcher:
         completer: Completer,
         begun_slots: BegunSlots | None,
         on_slot_freed: Callable[[], None],
+        definition_of: Callable[[str], TaskDefinition | None],
     ) -> None:
         self._config = config
+        self._definition_of = definition_of
         self._lanes = lanes
         self._completer = completer
         self._begun_slots = begun_slots
@@ -80,8 +83,11 @@ class Dispatcher:
 
     def _submit(self, task: HeldTask) -> None:
         options = parse_task_options(task.task_options)
-        task.timeout_ms = options.timeout_ms or self._config.task_timeout_ms
-        task.soft_timeout_ms = options.soft_timeout_ms
+        definition = self._definition_of(task.task_name)
+        declared = definition.options if definition else options
+        # A row written by plain SQL need not repeat what the task itself declares.
+        task.timeout_ms = options.timeout_ms or declared.timeout_ms or self._config.task_timeout_ms
+        task.soft_timeout_ms = options.soft_timeout_ms or declared.soft_timeout_ms
         if self._begun_slots is not None:
             task.slot = self._begun_slots.place(task.task_id)
         if task.stop is None:

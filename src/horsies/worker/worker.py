@@ -73,7 +73,12 @@ class Worker:
             self._finishing, worker_id, self._on_recorded, has_caps=context.has_caps
         )
         self._dispatcher = Dispatcher(
-            app.config, self._lanes.all, self._completer, self._begun_slots, self._on_slot_freed
+            app.config,
+            self._lanes.all,
+            self._completer,
+            self._begun_slots,
+            self._on_slot_freed,
+            app.definition,
         )
         self._buffer = Buffer(self._claiming, context.identity, self._lanes.all, self._dispatcher)
         self._holdings = Holdings(self._buffer, self._dispatcher, self._completer)
