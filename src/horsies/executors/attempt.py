@@ -61,7 +61,9 @@ async def run_async(
     return _delivered(definition, result, started_at)
 
 
-def raised(definition: TaskDefinition | None, call: Call, error: BaseException) -> Delivered:
+def from_exception(
+    definition: TaskDefinition | None, call: Call, error: BaseException
+) -> Delivered:
     """The outcome of a call that ended by `error` outside the two functions above."""
     started_at = monotonic()
     if definition is None:
@@ -69,7 +71,7 @@ def raised(definition: TaskDefinition | None, call: Call, error: BaseException) 
     return _delivered(definition, definition.judge_exception(error), started_at)
 
 
-def crashed(error: KeyboardInterrupt) -> Crashed:
+def from_keyboard_interrupt(error: KeyboardInterrupt) -> Crashed:
     """A KeyboardInterrupt ends the run; here it must not end the worker with it."""
     reason = f"the task raised {type(error).__name__}"
     return Crashed(f"Worker process crashed: {reason}", reason, None, None)

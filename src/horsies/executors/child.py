@@ -79,7 +79,7 @@ class _Child:
         self._is_answering = False
         self._is_in_function = False
         self._is_terminated = False
-        self._spared_sequence = 0
+        self._ignored_stop_sequence = 0
         self._runner: asyncio.Runner | None = None
         self._task: asyncio.Task[Any] | None = None
 
@@ -115,7 +115,7 @@ class _Child:
         """Run one call and answer it; True when this child should be replaced."""
         # First begun, then looked: a stop that comes in between finds a call to end.
         self._page.begin(sequence, monotonic())
-        if self._page.is_to_skip(sequence):
+        if self._page.should_skip(sequence):
             self._connection.sendall(pack("skipped"))
             return False
         definition = self._definitions.get(call.task_name)
@@ -128,7 +128,7 @@ class _Child:
             delivered = delivered._replace(log=captured.text, log_truncated=captured.is_truncated)
         self._served_count += 1
         is_retiring = self._should_retire()
-        self._connection.sendall(_answer(delivered, is_retiring=is_retiring))
+        self._connection.sendall(_pack_answer(delivered, is_retiring=is_retiring))
         self._is_answering = False
         if self._is_terminated:
             self._terminate()
@@ -144,7 +144,7 @@ class _Child:
             self._is_in_function = True
             return attempt.run(definition, call, self._definitions.begun)
         except SoftTimeout as error:  # it struck outside the function, while encoding
-            return attempt.raised(definition, call, error)
+            return attempt.from_exception(definition, call, error)
         finally:
             self._is_answering = True
             self._is_in_function = False
@@ -159,7 +159,7 @@ class _Child:
         except asyncio.CancelledError as error:
             if self._is_terminated:
                 raise Interrupted from None
-            return attempt.raised(definition, call, error)
+            return attempt.from_exception(definition, call, error)
         finally:
             self._task = None
 
@@ -178,10 +178,10 @@ class _Child:
     def _on_terminate(self, _number: int, _frame: FrameType | None) -> None:
         meant_for = self._page.stop_sequence
         is_late = meant_for != self._page.begun_sequence or self._is_answering
-        if is_late and meant_for != self._spared_sequence:
+        if is_late and meant_for != self._ignored_stop_sequence:
             # The worker meant a call that has ended meanwhile; the next must not suffer for it.
             # It signals once per call: a second SIGTERM comes from outside and means all of us.
-            self._spared_sequence = meant_for
+            self._ignored_stop_sequence = meant_for
             return
         self._is_terminated = True
         if self._task is not None:
@@ -211,7 +211,7 @@ class _Child:
         os._exit(1)
 
 
-def _answer(delivered: Delivered, *, is_retiring: bool) -> bytes:
+def _pack_answer(delivered: Delivered, *, is_retiring: bool) -> bytes:
     return pack(
         "answer",
         is_retiring,

@@ -71,7 +71,7 @@ class ChildPool:
             if self._server.is_running:
                 self.signal(child, signal.SIGKILL)
             else:
-                self._bury(child, None)
+                self._remove_child(child, None)
 
     def stop_replacing(self) -> None:
         self._is_closing = True
@@ -82,7 +82,7 @@ class ChildPool:
         """Let idle children end by themselves, then end whatever is left."""
         self.stop_replacing()
         for child in self.children.values():
-            child.dismiss()
+            child.close_input()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(within):
                 while self.children:
@@ -90,7 +90,7 @@ class ChildPool:
                     await self._is_empty.wait()
         self._server.close()
         for child in tuple(self.children.values()):
-            self._bury(child, None)
+            self._remove_child(child, None)
 
     def _refill(self) -> None:
         """Bring the pool to its size; a retiring child no longer counts."""
@@ -103,11 +103,11 @@ class ChildPool:
                 self._child_count,
                 self._settings,
                 on_message=self._on_message,
-                on_silence=self._on_silence,
+                on_disconnect=self._on_disconnect,
             )
             self.children[child.number] = child
             self._server.fork(child.number, child.files())
-            child.forget_child_files()
+            child.close_child_files()
 
     def _on_message(self, child: ChildProcess, message: list[Any]) -> None:
         match message:
@@ -133,14 +133,14 @@ class ChildPool:
         child = self.children.get(number)
         if child is not None:
             child.read()
-            self._bury(child, status)
+            self._remove_child(child, status)
 
-    def _on_silence(self, child: ChildProcess) -> None:
+    def _on_disconnect(self, child: ChildProcess) -> None:
         # Without a fork server there is nobody else to tell that an orphan has ended.
         if child.is_orphan:
-            self._bury(child, None)
+            self._remove_child(child, None)
 
-    def _bury(self, child: ChildProcess, status: int | None) -> None:
+    def _remove_child(self, child: ChildProcess, status: int | None) -> None:
         if self.children.pop(child.number, None) is None:
             return
         if child.pid is None:
@@ -178,7 +178,7 @@ class ChildPool:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(child.pid, signal.SIGKILL)
             child.read()
-            loop.call_later(_ORPHAN_SECONDS, self._bury, child, None)
+            loop.call_later(_ORPHAN_SECONDS, self._remove_child, child, None)
         if self._started is not None and not self._started.done():
             self._started.set_exception(ExecutorStartError("the fork server died"))
         elif not self._is_closing:

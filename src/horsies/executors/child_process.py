@@ -25,9 +25,9 @@ class Run:
         "call",
         "child",
         "done",
-        "hand_over_count",
         "is_stopped",
         "is_timed_out",
+        "reassignment_count",
         "sequence",
         "timer",
     )
@@ -37,7 +37,7 @@ class Run:
         self.done = done
         self.child: ChildProcess | None = None
         self.sequence = 0
-        self.hand_over_count = 0
+        self.reassignment_count = 0
         self.timer: asyncio.TimerHandle | None = None
         self.is_stopped = False
         self.is_timed_out = False
@@ -60,7 +60,7 @@ class ChildProcess:
         settings: ChildSettings,
         *,
         on_message: Callable[["ChildProcess", list[Any]], None],
-        on_silence: Callable[["ChildProcess"], None],
+        on_disconnect: Callable[["ChildProcess"], None],
     ) -> None:
         self.number = number
         self.name = f"horsies-child-{number}"
@@ -74,11 +74,11 @@ class ChildProcess:
         self.is_retiring = False
         self.is_orphan = False
         self.failure: str | None = None
-        self.excess: str | None = None  # the limit it was killed for
+        self.kill_reason: str | None = None  # the limit it was killed for
         self._loop = asyncio.get_running_loop()
         self._on_message = on_message
-        self._on_silence = on_silence
-        self._socket, self._other_end = socket.socketpair()
+        self._on_disconnect = on_disconnect
+        self._socket, self._child_socket = socket.socketpair()
         self._socket.setblocking(False)
         self._page_file = anonymous_file(PAGE_BYTES)
         self.page = SharedPage(self._page_file)
@@ -104,15 +104,15 @@ class ChildProcess:
 
     def files(self) -> tuple[int, int, int]:
         """The descriptors the child gets."""
-        return self._other_end.fileno(), self._page_file, self._output.file
+        return self._child_socket.fileno(), self._page_file, self._output.file
 
-    def forget_child_files(self) -> None:
+    def close_child_files(self) -> None:
         """Close our copies of what only the child needs, once they are on their way."""
-        self._other_end.close()
+        self._child_socket.close()
         os.close(self._page_file)
 
     @property
-    def first(self) -> Run | None:
+    def current(self) -> Run | None:
         """The call it is at; none also while it is at a withdrawn one."""
         return self._queue[0] if self._queue else None
 
@@ -120,7 +120,7 @@ class ChildProcess:
     def has_room(self) -> bool:
         return len(self._queue) < MAX_QUEUED
 
-    def hand(self, run: Run) -> None:
+    def assign(self, run: Run) -> None:
         """Queue a call; it runs after those handed earlier."""
         self._sequence += 1
         self.load += 1
@@ -142,13 +142,13 @@ class ChildProcess:
             )
         )
 
-    def take_answered(self) -> Run | None:
+    def pop_answered(self) -> Run | None:
         """The call an answer has come for."""
         run = self._queue.popleft()
         self.load -= run is not None
         return run
 
-    def take_all(self) -> list[Run]:
+    def pop_all(self) -> list[Run]:
         runs = [run for run in self._queue if run is not None]
         self._queue.clear()
         self.load = 0
@@ -184,7 +184,7 @@ class ChildProcess:
                 received = b""
             if not received:
                 self._loop.remove_reader(self._socket.fileno())
-                self._on_silence(self)
+                self._on_disconnect(self)
                 return
             for message in self._frames.feed(received):
                 self._on_message(self, message)
@@ -200,7 +200,7 @@ class ChildProcess:
         """What the call that has begun wrote so far."""
         return self._output.captured()
 
-    def dismiss(self) -> None:
+    def close_input(self) -> None:
         """Let it end once it has answered what it was handed."""
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_WR)
@@ -232,7 +232,7 @@ class ChildProcess:
                 self._loop.remove_writer(self._socket.fileno())
 
 
-def crash(child: ChildProcess, status: int | None) -> Crashed:
+def describe_crash(child: ChildProcess, status: int | None) -> Crashed:
     """Describe the end of a child without a result, from its wait status."""
     captured = child.captured()
     code = None if status is None else os.waitstatus_to_exitcode(status)
@@ -243,8 +243,8 @@ def crash(child: ChildProcess, status: int | None) -> Crashed:
         reason = f"signal {-code} ({_signal_name(-code)})"
     else:
         exit_code, signal_number, reason = code, None, f"exit code {code}"
-    if child.excess is not None:
-        reason = f"{child.excess}; killed by {reason}"
+    if child.kill_reason is not None:
+        reason = f"{child.kill_reason}; killed by {reason}"
     message = f"Worker process crashed: child {child.pid} ended without a result ({reason})"
     return Crashed(message, reason, exit_code, signal_number, captured.text, captured.is_truncated)
 

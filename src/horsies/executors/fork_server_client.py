@@ -43,16 +43,16 @@ class ForkServerClient:
         """Start it and wait until the app is imported; raise ExecutorStartError otherwise."""
         loop = asyncio.get_running_loop()
         self._ready = loop.create_future()
-        self._control, other_end = socket.socketpair()
+        self._control, server_socket = socket.socketpair()
         environment = {
             **os.environ,
             "HORSIES_CHILD_PROCESS": "1",
-            CONTROL_VARIABLE: f"{other_end.fileno()}:{os.getpid()}",
+            CONTROL_VARIABLE: f"{server_socket.fileno()}:{os.getpid()}",
         }
-        with other_end:
+        with server_socket:
             self._process = subprocess.Popen(  # noqa: ASYNC220 - returns once the program is loaded
                 self._argv,
-                pass_fds=[other_end.fileno()],
+                pass_fds=[server_socket.fileno()],
                 env=environment,
                 stdin=subprocess.DEVNULL,
             )
@@ -96,7 +96,7 @@ class ForkServerClient:
         except ConnectionError:
             received = b""
         if not received:
-            self._lose()
+            self._on_disconnect()
             return
         for message in self._frames.feed(received):
             match message:
@@ -108,7 +108,7 @@ class ForkServerClient:
                     if self._ready is not None:
                         self._ready.set_result(None)
 
-    def _lose(self) -> None:
+    def _on_disconnect(self) -> None:
         self.close()
         if self._ready is None:
             self._on_lost()

@@ -32,21 +32,21 @@ def serve(load: Callable[[], Definitions]) -> None:
     """Be the fork server of the worker that started this process; return when it is gone."""
     control_number, worker_pid = os.environ.pop(CONTROL_VARIABLE).split(":")
     control = socket.socket(fileno=int(control_number))
-    die_with(int(worker_pid))
-    _leave_signals_to_the_worker()
+    die_with_parent(int(worker_pid))
+    _ignore_stop_signals()
     try:
         definitions = load()
     except (Exception, SystemExit):  # noqa: BLE001 - user code; the worker shows it
         control.sendall(pack("failed", traceback.format_exc()))
         raise SystemExit(1) from None
-    _leave_signals_to_the_worker()
+    _ignore_stop_signals()
     gc.collect()
     gc.freeze()  # children share these pages; a collection there must not copy them
     control.sendall(pack("ready"))
     _ForkServer(control, definitions).run()
 
 
-def die_with(parent_pid: int) -> None:
+def die_with_parent(parent_pid: int) -> None:
     """Have the kernel kill this process when its parent dies, where it can."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -54,7 +54,7 @@ def die_with(parent_pid: int) -> None:
         os._exit(1)
 
 
-def _leave_signals_to_the_worker() -> None:
+def _ignore_stop_signals() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
 
@@ -70,16 +70,16 @@ class _ForkServer:
 
     def run(self) -> None:
         signal.set_wakeup_fd(self._wake_write, warn_on_full_buffer=False)
-        signal.signal(signal.SIGCHLD, _ignore)
+        signal.signal(signal.SIGCHLD, _do_nothing)
         while True:
             readable, _, _ = select.select([self._control.fileno(), self._wake_read], [], [])
             if self._wake_read in readable:
                 os.read(self._wake_read, 4096)
                 self._reap()
-            if self._control.fileno() in readable and not self._obey():
+            if self._control.fileno() in readable and not self._handle_request():
                 return
 
-    def _obey(self) -> bool:
+    def _handle_request(self) -> bool:
         """Carry out one request; False at the end of the worker."""
         request, files, _, _ = socket.recv_fds(self._control, REQUEST.size, 3)
         if not request:
@@ -97,14 +97,14 @@ class _ForkServer:
         server_pid = os.getpid()
         pid = os.fork()
         if pid == 0:
-            self._become_child(server_pid, files)
+            self._run_child(server_pid, files)
         self._pids[number] = pid
         for file in files:
             os.close(file)
 
-    def _become_child(self, server_pid: int, files: list[int]) -> None:
+    def _run_child(self, server_pid: int, files: list[int]) -> None:
         try:
-            die_with(server_pid)
+            die_with_parent(server_pid)
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             self._control.close()
@@ -124,5 +124,5 @@ class _ForkServer:
                 self._control.sendall(pack("exited", number, status))
 
 
-def _ignore(_number: int, _frame: FrameType | None) -> None:
+def _do_nothing(_number: int, _frame: FrameType | None) -> None:
     """SIGCHLD only has to wake the loop."""

@@ -50,7 +50,7 @@ class InLoopExecutor(LocalExecutor[_Run]):
     def _begin(self, run: _Run) -> None:
         self._busy_count += 1
         self._idle.clear()
-        run.is_handed = True
+        run.is_dispatched = True
         run.task = self._loop.create_task(self._serve(run))
         limit_ms = run.call.timeout_ms
         if limit_ms is not None:
@@ -69,9 +69,9 @@ class InLoopExecutor(LocalExecutor[_Run]):
             ended = await attempt.run_async(definition, call, self._definitions.begun)
         except asyncio.CancelledError as error:
             # Cancelled by us, or raised by user code: then it is an exception like any other.
-            ended = None if run.is_ending() else attempt.raised(definition, call, error)
+            ended = None if run.is_ending() else attempt.from_exception(definition, call, error)
         except KeyboardInterrupt as error:
-            ended = attempt.crashed(error)
+            ended = attempt.from_keyboard_interrupt(error)
         self._end(run, ended)
 
     def _time_out(self, run: _Run) -> None:

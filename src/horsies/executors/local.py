@@ -23,14 +23,14 @@ from horsies.executors.output import NOTHING, Captured, CaptureHandler, LogBuffe
 class LocalRun:
     """One call on its way through a local executor."""
 
-    __slots__ = ("begun_at", "buffer", "call", "done", "is_handed", "is_stopped", "timers")
+    __slots__ = ("begun_at", "buffer", "call", "done", "is_dispatched", "is_stopped", "timers")
 
     def __init__(self, call: Call, done: Done) -> None:
         self.call = call
         self.done: Done | None = done
         self.buffer: LogBuffer | None = None
         self.begun_at: float | None = None
-        self.is_handed = False  # no longer waiting for a place
+        self.is_dispatched = False  # no longer waiting for a place
         self.is_stopped = False
         self.timers: list[asyncio.TimerHandle] = []
 
@@ -108,7 +108,7 @@ class LocalExecutor(ABC, Generic[R]):
         run = self._runs.get(task_id)
         if run is None:
             return False
-        if not run.is_handed:
+        if not run.is_dispatched:
             self._waiting.remove(run)
             self._report(run, NotBegun())
         elif not run.is_ending():
@@ -122,10 +122,10 @@ class LocalExecutor(ABC, Generic[R]):
             self._report(self._waiting.popleft(), NotBegun())
         for task_id in tuple(self._runs) if kill else ():
             self.stop(task_id)
-        await self._until_idle(kill=kill)
+        await self._wait_until_idle(kill=kill)
         self._capture.uninstall()
 
-    async def _until_idle(self, *, kill: bool) -> None:
+    async def _wait_until_idle(self, *, kill: bool) -> None:
         await self._idle.wait()
 
     def _report(self, run: R, outcome: Outcome) -> None:

@@ -24,17 +24,17 @@ from horsies.executors.base import (
 )
 from horsies.executors.child import ChildSettings
 from horsies.executors.child_pool import ChildPool
-from horsies.executors.child_process import ChildProcess, Run, crash
+from horsies.executors.child_process import ChildProcess, Run, describe_crash
 from horsies.executors.shared_page import MAX_QUEUED
 
 # A child that has not beaten for this long is frozen: six beats missed.
-_SILENCE_SECONDS = 3.0
+_UNRESPONSIVE_SECONDS = 3.0
 # A child at a call longer than this is given no others; twice the worker's prefetch horizon.
 _SLOW_SECONDS = 0.1
 # How often the memory of running children is looked at, where it has a limit.
-_WEIGHING_SECONDS = 0.25
+_MEMORY_CHECK_SECONDS = 0.25
 # A call whose child died this often just before beginning it is taken for the cause.
-_MAX_HAND_OVERS = 3
+_MAX_REASSIGNMENTS = 3
 
 
 class ProcessExecutor:
@@ -73,8 +73,8 @@ class ProcessExecutor:
         self._in_flight_count = 0
         self._is_closing = False
         self._max_memory_mb = max_memory_per_child_mb
-        self._look_out: asyncio.TimerHandle | None = None
-        self._weighing: asyncio.TimerHandle | None = None
+        self._slow_child_timer: asyncio.TimerHandle | None = None
+        self._memory_timer: asyncio.TimerHandle | None = None
         self._idle = asyncio.Event()
 
     @property
@@ -99,7 +99,7 @@ class ProcessExecutor:
         self._loop = asyncio.get_running_loop()
         await self._pool.start()
         if self._max_memory_mb > 0:
-            self._weigh()
+            self._check_memory()
 
     def plan(self, count: int) -> list[int]:
         """Pids for the next `count` calls, least loaded first; empty when no child is ready."""
@@ -118,7 +118,7 @@ class ProcessExecutor:
         self._in_flight_count += 1
         child = None if pid is None else self._pool.find(pid)
         if child is not None and child.has_room:
-            self._hand(run, child)
+            self._assign(run, child)
         else:
             self._waiting.append(run)
             self._dispatch()
@@ -134,7 +134,7 @@ class ProcessExecutor:
             self._report(run, NotBegun())
         elif not run.is_stopped and not run.is_timed_out:
             run.is_stopped = True
-            if run.child.first is run:
+            if run.child.current is run:
                 self._terminate(run, run.child)
         return True
 
@@ -143,7 +143,7 @@ class ProcessExecutor:
         run = self._runs.get(task_id)
         if run is None:
             return False
-        return run.child is None or monotonic() - run.child.page.beat_at < _SILENCE_SECONDS
+        return run.child is None or monotonic() - run.child.page.beat_at < _UNRESPONSIVE_SECONDS
 
     def begun_at(self, task_id: str) -> float | None:
         run = self._runs.get(task_id)
@@ -177,8 +177,8 @@ class ProcessExecutor:
                     self._idle.clear()
                     await self._idle.wait()
         await self._pool.close(within=self._grace_seconds)
-        if self._weighing is not None:
-            self._weighing.cancel()
+        if self._memory_timer is not None:
+            self._memory_timer.cancel()
 
     def _dispatch(self) -> None:
         while self._waiting:
@@ -186,56 +186,60 @@ class ProcessExecutor:
             child = min(children, key=lambda c: c.load, default=None)
             if child is None or child.load >= self.depth or not child.has_room:
                 return
-            self._hand(self._waiting.popleft(), child)
+            self._assign(self._waiting.popleft(), child)
 
-    def _hand(self, run: Run, child: ChildProcess) -> None:
-        child.hand(run)
-        if child.first is run:
-            self._watch(run, child)
-        elif self._look_out is None:
-            self._look_out = self._loop.call_later(_SLOW_SECONDS, self._relieve_slow_children)
+    def _assign(self, run: Run, child: ChildProcess) -> None:
+        child.assign(run)
+        if child.current is run:
+            self._start_time_limit(run, child)
+        elif self._slow_child_timer is None:
+            self._slow_child_timer = self._loop.call_later(
+                _SLOW_SECONDS, self._relieve_slow_children
+            )
 
     def _relieve_slow_children(self) -> None:
         """Take calls back from behind a long one: another child may begin them sooner."""
-        self._look_out = None
+        self._slow_child_timer = None
         has_queues = False
         for child in self._pool.children.values():
-            run = child.first
+            run = child.current
             is_long = run is not None and run.has_begun()
             if is_long and monotonic() - child.page.begun_at > _SLOW_SECONDS:
                 child.is_slow = True
                 self._waiting.extendleft(reversed(child.withdraw_queued()))
             has_queues = has_queues or child.load > 1
         self._dispatch()
-        if has_queues and self._look_out is None:
-            self._look_out = self._loop.call_later(_SLOW_SECONDS, self._relieve_slow_children)
+        if has_queues and self._slow_child_timer is None:
+            self._slow_child_timer = self._loop.call_later(
+                _SLOW_SECONDS, self._relieve_slow_children
+            )
 
-    def _weigh(self) -> None:
+    def _check_memory(self) -> None:
         """Kill what grows beyond the limit while it runs; a pause later, the machine might swap."""
         for child in tuple(self._pool.children.values()):
-            run = child.first
+            run = child.current
             if run is None or not run.has_begun():
                 continue
             used_mb = child.memory_mb()
             if used_mb > self._max_memory_mb:
                 limit = f"max_memory_per_child_mb={self._max_memory_mb}"
-                child.excess = f"it used {used_mb:.0f} MiB, {limit}"
+                child.kill_reason = f"it used {used_mb:.0f} MiB, {limit}"
                 child.is_leaving = True
                 self._kill(run, child)
-        self._weighing = self._loop.call_later(_WEIGHING_SECONDS, self._weigh)
+        self._memory_timer = self._loop.call_later(_MEMORY_CHECK_SECONDS, self._check_memory)
 
-    def _watch(self, run: Run, child: ChildProcess) -> None:
+    def _start_time_limit(self, run: Run, child: ChildProcess) -> None:
         """The call is first in its child's queue: from now on its limit counts."""
         if run.is_stopped:
             self._terminate(run, child)
         elif run.call.timeout_ms is not None:
             limit = run.call.timeout_ms / 1000
-            run.timer = self._loop.call_later(limit, self._check_limit, run, child, limit)
+            run.timer = self._loop.call_later(limit, self._check_time_limit, run, child, limit)
 
-    def _check_limit(self, run: Run, child: ChildProcess, limit: float) -> None:
+    def _check_time_limit(self, run: Run, child: ChildProcess, limit: float) -> None:
         remaining = child.page.begun_at + limit - monotonic() if run.has_begun() else limit
         if remaining > 0:
-            run.timer = self._loop.call_later(remaining, self._check_limit, run, child, limit)
+            run.timer = self._loop.call_later(remaining, self._check_time_limit, run, child, limit)
         else:
             run.is_timed_out = True
             self._terminate(run, child)
@@ -250,22 +254,22 @@ class ProcessExecutor:
 
     def _kill(self, run: Run, child: ChildProcess) -> None:
         child.read()  # an answer that has just come in saves the child
-        if child.first is run:
+        if child.current is run:
             self._pool.signal(child, signal.SIGKILL)
         else:
-            child.excess = None
+            child.kill_reason = None
 
     def _on_answer(self, child: ChildProcess, delivered: Delivered | None) -> None:
-        run = child.take_answered()
+        run = child.pop_answered()
         child.is_slow = False
         if child.is_retiring:
-            self._hand_over(child.take_all())
+            self._reassign(child.pop_all())
         else:
             child.is_leaving = child.is_orphan  # asked to stop, it had just ended by itself
-            if child.first is not None:
-                self._watch(child.first, child)
+            if child.current is not None:
+                self._start_time_limit(child.current, child)
         if run is not None and delivered is None:  # skipped though we thought it had begun
-            self._hand_over([run])
+            self._reassign([run])
         self._dispatch()
         if run is None or delivered is None:
             return
@@ -278,10 +282,10 @@ class ProcessExecutor:
             self._report(run, delivered)
 
     def _on_gone(self, child: ChildProcess, status: int | None) -> None:
-        left = child.take_all()
-        if left and self._has_begun(left[0]):
-            run = left.pop(0)
-            crashed = crash(child, status)
+        unfinished = child.pop_all()
+        if unfinished and self._has_begun(unfinished[0]):
+            run = unfinished.pop(0)
+            crashed = describe_crash(child, status)
             log, is_truncated = crashed.log, crashed.log_truncated
             if run.is_timed_out:
                 self._report(run, TimedOut(run.call.timeout_ms or 0, log, is_truncated))
@@ -289,11 +293,11 @@ class ProcessExecutor:
                 self._report(run, Stopped(log, is_truncated))
             else:
                 self._report(run, crashed)
-        elif left:
-            left[0].hand_over_count += 1
-            if left[0].hand_over_count > _MAX_HAND_OVERS:
-                self._report(left.pop(0), crash(child, status))
-        self._hand_over(left)
+        elif unfinished:
+            unfinished[0].reassignment_count += 1
+            if unfinished[0].reassignment_count > _MAX_REASSIGNMENTS:
+                self._report(unfinished.pop(0), describe_crash(child, status))
+        self._reassign(unfinished)
         self._dispatch()
 
     def _has_begun(self, run: Run) -> bool:
@@ -302,7 +306,7 @@ class ProcessExecutor:
             return run.has_begun()
         return run.has_begun() and self._begun.has_begun(run.call.slot)
 
-    def _hand_over(self, runs: list[Run]) -> None:
+    def _reassign(self, runs: list[Run]) -> None:
         """Give the calls a leaving child will not begin to the others, in their order."""
         for run in reversed(runs):
             run.cancel_timer()

@@ -55,15 +55,15 @@ class SharedPage:
         has begun: whoever comes second sees the other.
         """
         self._words[_SKIPS + sequence % MAX_QUEUED] = sequence
-        self._order_memory()
+        self._memory_barrier()
         return self.begun_sequence < sequence
 
-    def is_to_skip(self, sequence: int) -> bool:
-        self._order_memory()
+    def should_skip(self, sequence: int) -> bool:
+        self._memory_barrier()
         skipped = self._words[_SKIPS + sequence % MAX_QUEUED] == sequence
         return skipped or self.stop_sequence == sequence
 
-    def _order_memory(self) -> None:
+    def _memory_barrier(self) -> None:
         """A processor may move a read before an earlier write, but not past a lock."""
         with self._lock:
             pass

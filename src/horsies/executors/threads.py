@@ -55,11 +55,11 @@ class ThreadExecutor(LocalExecutor[_Run]):
         await super().start()
         for number in range(self._slots):
             name = f"horsies-thread-{number + 1}"
-            _Thread(name, self._queue, self._attempt, self._hand_back).start()
+            _Thread(name, self._queue, self._attempt, self._on_run_ended).start()
 
     def submit(self, call: Call, done: Done) -> None:
         run = _Run(call, done)
-        run.is_handed = True
+        run.is_dispatched = True
         self._runs[call.task_id] = run
         self._busy_count += 1
         self._idle.clear()
@@ -71,7 +71,7 @@ class ThreadExecutor(LocalExecutor[_Run]):
                 self.stop(run.call.task_id)
         await super().close(kill=kill)
 
-    async def _until_idle(self, *, kill: bool) -> None:
+    async def _wait_until_idle(self, *, kill: bool) -> None:
         try:
             async with asyncio.timeout(self._grace_seconds + 0.1 if kill else None):
                 await self._idle.wait()
@@ -90,11 +90,11 @@ class ThreadExecutor(LocalExecutor[_Run]):
         try:
             return attempt.run(definition, run.call, self._definitions.begun)
         except SoftTimeout as error:  # it struck outside the function, while encoding
-            return attempt.raised(definition, run.call, error)
+            return attempt.from_exception(definition, run.call, error)
         except KeyboardInterrupt as error:
-            return attempt.crashed(error)
+            return attempt.from_keyboard_interrupt(error)
 
-    def _hand_back(self, run: _Run) -> None:
+    def _on_run_ended(self, run: _Run) -> None:
         """Called in the thread; one wake-up of the loop serves all that ended meanwhile."""
         self._ended.append(run)
         if not self._is_woken:
@@ -106,7 +106,7 @@ class ThreadExecutor(LocalExecutor[_Run]):
         while self._ended:
             run = self._ended.popleft()
             self._busy_count -= 1
-            self._give_up(run)
+            self._report_ended(run)
         if self._busy_count == 0:
             self._idle.set()
 
@@ -134,9 +134,9 @@ class ThreadExecutor(LocalExecutor[_Run]):
             self._report(run, NotBegun())
             return
         run.thread.interrupt(run, Interrupted)
-        run.timers.append(self._loop.call_later(self._grace_seconds, self._give_up, run))
+        run.timers.append(self._loop.call_later(self._grace_seconds, self._report_ended, run))
 
-    def _give_up(self, run: _Run) -> None:
+    def _report_ended(self, run: _Run) -> None:
         """Report what is known by now: the thread has ended, or ignored being stopped."""
         self._report(run, run.outcome(run.ended))
 
@@ -149,12 +149,12 @@ class _Thread(threading.Thread):
         name: str,
         queue: "SimpleQueue[_Run | None]",
         attempt: Callable[[_Run], Delivered | Crashed],
-        hand_back: Callable[[_Run], None],
+        on_ended: Callable[[_Run], None],
     ) -> None:
         super().__init__(name=name, daemon=True)
         self._queue = queue
         self._attempt = attempt
-        self._hand_back = hand_back
+        self._on_ended = on_ended
         self._current: _Run | None = None
         self._lock = threading.Lock()
 
@@ -162,7 +162,7 @@ class _Thread(threading.Thread):
         """Raise `error` in the thread if it is still in `run`."""
         with self._lock:
             if self._current is run:
-                _raise_in(self.ident, error)
+                _raise_in_thread(self.ident, error)
 
     def run(self) -> None:
         while (run := self._queue.get()) is not None:
@@ -173,18 +173,18 @@ class _Thread(threading.Thread):
                     if not run.is_stopped:
                         run.ended = self._attempt(run)
                 finally:
-                    self._leave()
+                    self._end_run()
             except (Interrupted, SoftTimeout):
-                self._leave()  # it may have struck inside the first _leave
-            self._hand_back(run)
+                self._end_run()  # it may have struck inside the first _end_run
+            self._on_ended(run)
 
-    def _leave(self) -> None:
+    def _end_run(self) -> None:
         """From here on nothing may strike: the next run is another task's."""
         with self._lock:
             self._current = None
-            _raise_in(self.ident, None)
+            _raise_in_thread(self.ident, None)
 
 
-def _raise_in(ident: int | None, error: type[BaseException] | None) -> None:
+def _raise_in_thread(ident: int | None, error: type[BaseException] | None) -> None:
     target = None if error is None else ctypes.py_object(error)
     ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(ident or 0), target)
