@@ -1,4 +1,4 @@
-"""Run a call somewhere: in the event loop, in a thread, in a child process.
+"""Run a call in the event loop, in a thread or in a child process.
 
-Executors know nothing of the database; a call goes in, an outcome comes back on the loop.
+Executors do not know the database: they take a call and report its outcome on the event loop.
 """

@@ -1,8 +1,7 @@
-"""Run one call: decode, call the function, judge, encode. Shared by all three executors."""
+"""Run one call: decode, call the function, judge, encode. All three executors share this code."""
 
 from asyncio import CancelledError
 from enum import Enum
-from typing import Any
 
 from horsies.clock import monotonic
 from horsies.codec.results import serialize_error_payload
@@ -14,7 +13,7 @@ from horsies.tasks.definition import TaskDefinition
 
 
 def run(definition: TaskDefinition | None, call: Call, begun: BegunMarks | None) -> Delivered:
-    """Run a plain function here and now; Interrupted and KeyboardInterrupt leave this function."""
+    """Run a plain function in this thread; Interrupted and KeyboardInterrupt propagate."""
     started_at = monotonic()
     if definition is None:
         return _unresolved(call, started_at)
@@ -28,7 +27,7 @@ def run(definition: TaskDefinition | None, call: Call, begun: BegunMarks | None)
         result = definition.judge(definition.function(*args, **kwargs))
     except (Interrupted, KeyboardInterrupt):
         raise
-    except BaseException as error:  # noqa: BLE001 - SystemExit in user code is one of its errors
+    except BaseException as error:  # noqa: BLE001 - user code: SystemExit is a task error too
         result = definition.judge_exception(error)
     return _delivered(definition, result, started_at)
 
@@ -36,9 +35,10 @@ def run(definition: TaskDefinition | None, call: Call, begun: BegunMarks | None)
 async def run_async(
     definition: TaskDefinition | None, call: Call, begun: BegunMarks | None
 ) -> Delivered:
-    """Run a coroutine function; CancelledError leaves it: only the caller knows whose it is.
+    """Run a coroutine function.
 
-    So does KeyboardInterrupt, which is no error of the task's own.
+    CancelledError propagates, because only the caller knows who cancelled. KeyboardInterrupt
+    propagates as well, because it is not an error of the task.
     """
     started_at = monotonic()
     if definition is None:
@@ -56,7 +56,7 @@ async def run_async(
         result = definition.judge(await coroutine)
     except (CancelledError, GeneratorExit, Interrupted, KeyboardInterrupt):
         raise
-    except BaseException as error:  # noqa: BLE001 - SystemExit in user code is one of its errors
+    except BaseException as error:  # noqa: BLE001 - user code: SystemExit is a task error too
         result = definition.judge_exception(error)
     return _delivered(definition, result, started_at)
 
@@ -64,7 +64,7 @@ async def run_async(
 def from_exception(
     definition: TaskDefinition | None, call: Call, error: BaseException
 ) -> Delivered:
-    """The outcome of a call that ended by `error` outside the two functions above."""
+    """Return the outcome of a call that `error` ended outside `run` and `run_async`."""
     started_at = monotonic()
     if definition is None:
         return _unresolved(call, started_at)
@@ -72,7 +72,7 @@ def from_exception(
 
 
 def from_keyboard_interrupt(error: KeyboardInterrupt) -> Crashed:
-    """A KeyboardInterrupt ends the run; here it must not end the worker with it."""
+    """Report a KeyboardInterrupt in a task as a crash, so that it does not end the worker."""
     reason = f"the task raised {type(error).__name__}"
     return Crashed(f"Worker process crashed: {reason}", reason, None, None)
 
@@ -88,11 +88,11 @@ def _unresolved(call: Call, started_at: float) -> Delivered:
 
 
 def _delivered(
-    definition: TaskDefinition, result: TaskResult[Any, Any], started_at: float
+    definition: TaskDefinition, result: TaskResult[object, object], started_at: float
 ) -> Delivered:
     try:
         text, written = definition.settle_result(result)
-    except Exception as error:  # noqa: BLE001 - user serializers; a call must always be answered
+    except Exception as error:  # noqa: BLE001 - user serializers: every call needs an answer
         written = _unwritable(definition, error)
         text = serialize_error_payload(written)
     duration_s = monotonic() - started_at
@@ -101,7 +101,7 @@ def _delivered(
     return _failed(text, written.err, duration_s)
 
 
-def _unwritable(definition: TaskDefinition, error: Exception) -> TaskResult[Any, TaskError]:
+def _unwritable(definition: TaskDefinition, error: Exception) -> TaskResult[object, TaskError]:
     return TaskResult(
         err=TaskError(
             error_code=OperationalErrorCode.WORKER_SERIALIZATION_ERROR,

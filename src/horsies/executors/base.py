@@ -1,4 +1,4 @@
-"""What every executor takes and gives: calls, outcomes, and the protocol the worker drives."""
+"""The interface of an executor: calls, outcomes, and the protocol that the worker drives."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -10,9 +10,9 @@ STOP_GRACE_SECONDS = 5.0
 
 
 class Call:
-    """One attempt at one task, as it is handed to an executor.
+    """One attempt at one task, as an executor receives it.
 
-    `slot` is where its beginning is noted, see `BegunMarks`.
+    `slot` is the place in `BegunMarks` where its start is recorded.
     """
 
     __slots__ = (
@@ -26,7 +26,7 @@ class Call:
         "timeout_ms",
     )
 
-    def __init__(  # noqa: PLR0913, PLR0917 - these travel to a child in this order
+    def __init__(  # noqa: PLR0913, PLR0917 - the fields travel to a child in this order
         self,
         task_id: str,
         task_name: str,
@@ -48,7 +48,7 @@ class Call:
 
 
 class Delivered(NamedTuple):
-    """The call ended by itself; `result` is the stored text of its TaskResult."""
+    """The call returned or raised; `result` is the text of its TaskResult, as it is stored."""
 
     result: str
     is_ok: bool
@@ -60,7 +60,7 @@ class Delivered(NamedTuple):
 
 
 class Crashed(NamedTuple):
-    """The executing process ended without a result after user code had begun."""
+    """The process that ran the call ended without a result after user code had begun."""
 
     message: str
     reason: str
@@ -85,7 +85,7 @@ class TimedOut:
 
 @dataclass(frozen=True, slots=True)
 class Stopped:
-    """The call was ended by our own stop() or close(kill=True)."""
+    """Our own stop() or close(kill=True) ended the call."""
 
     log: str | None = None
     log_truncated: bool = False
@@ -93,7 +93,7 @@ class Stopped:
 
 @dataclass(frozen=True, slots=True)
 class NotBegun:
-    """User code never began: the call may be handed elsewhere as the same attempt."""
+    """User code never began, so the same attempt may run elsewhere."""
 
 
 Outcome: TypeAlias = Delivered | Crashed | TimedOut | Stopped | NotBegun
@@ -102,33 +102,33 @@ Done: TypeAlias = Callable[[Call, Outcome], None]
 
 @dataclass(frozen=True, slots=True)
 class CaptureSettings:
-    """Whether output is kept with the attempt, and how much of its tail."""
+    """Whether an attempt keeps its output, and how many bytes of its tail."""
 
     enabled: bool = True
     max_bytes: int = 65_536
 
 
-class SoftTimeout(Exception):  # noqa: N818 - users catch it by the name of what happened
-    """Raised inside a task at its soft time limit, so that it may tidy up and return."""
+class SoftTimeout(Exception):  # noqa: N818 - users catch it, and this name says what happened
+    """Raised inside a task at its soft time limit, so that the task can clean up and return."""
 
 
 class Interrupted(BaseException):
-    """Raised in user code to end it, so that its `finally` blocks run; never seen outside."""
+    """Raised in user code to end it, so that its `finally` blocks run; never leaves an executor."""
 
 
 class ExecutorStartError(Exception):
-    """The executor could not start; the message carries the child's traceback."""
+    """The executor could not start; the message contains the child's traceback."""
 
 
 class BegunMarks(Protocol):
-    """Where it is noted, just before user code, that a call begins; outlives a kill -9."""
+    """Records that a call begins, just before user code runs; the record survives kill -9."""
 
     def begin(self, slot: int) -> None: ...
     def has_begun(self, slot: int) -> bool: ...
 
 
 class Definitions(Protocol):
-    """Task definitions by name, and what runs in each child before its first task."""
+    """Task definitions by name, and the hooks that a child runs before its first task."""
 
     @property
     def start_hooks(self) -> Sequence[Callable[[], None]]: ...
@@ -138,7 +138,7 @@ class Definitions(Protocol):
 
 
 class Executor(Protocol):
-    """Runs calls; lives on the worker's event loop and calls back only there."""
+    """Runs calls; lives on the worker's event loop and invokes callbacks only there."""
 
     @property
     def started_slots(self) -> int: ...
@@ -147,7 +147,7 @@ class Executor(Protocol):
     async def start(self) -> None: ...
     def submit(self, call: Call, done: Done) -> None: ...
     def stop(self, task_id: str) -> bool:
-        """End one call; False when it is not here. A result it still gives with ok counts."""
+        """End one call; False if it is not here. A success that it still delivers counts."""
         ...
 
     def is_alive(self, task_id: str) -> bool: ...

@@ -1,4 +1,4 @@
-"""A child's main loop: takes calls from its socket, runs them one after another, answers each."""
+"""The main loop of a child: read calls from the socket, run them one by one, answer each."""
 
 import asyncio
 import contextlib
@@ -12,7 +12,6 @@ import traceback
 from collections.abc import Iterator
 from dataclasses import dataclass
 from types import FrameType
-from typing import Any
 
 import psutil
 
@@ -25,7 +24,7 @@ from horsies.executors.base import (
     Interrupted,
     SoftTimeout,
 )
-from horsies.executors.frames import FrameReader, pack
+from horsies.executors.frames import FrameReader, Message, pack
 from horsies.executors.output import NOTHING, OutputFile
 from horsies.executors.shared_page import SharedPage
 from horsies.tasks.definition import TaskDefinition
@@ -35,7 +34,7 @@ BEAT_SECONDS = 0.5
 
 @dataclass(frozen=True, slots=True)
 class ChildSettings:
-    """What the worker tells a child before its first call."""
+    """The settings that the worker sends to a child before its first call."""
 
     captures: bool
     max_bytes: int
@@ -44,7 +43,7 @@ class ChildSettings:
 
 
 def serve(definitions: Definitions, socket_file: int, page_file: int, output_file: int) -> None:
-    """Be a child until the worker closes the socket, a limit is reached or SIGTERM comes."""
+    """Serve calls until the worker closes the socket, a limit is reached or SIGTERM arrives."""
     connection = socket.socket(fileno=socket_file)
     connection.setblocking(True)
     frames = _frames(connection)
@@ -52,10 +51,10 @@ def serve(definitions: Definitions, socket_file: int, page_file: int, output_fil
     child = _Child(definitions, connection, SharedPage(page_file), settings, output_file)
     if child.prepare():
         child.run(frames)
-    os._exit(0)  # not through the interpreter's end: the fork server's exit hooks are not ours
+    os._exit(0)  # skips atexit hooks: those of the fork server must not run here
 
 
-def _frames(connection: socket.socket) -> Iterator[list[Any]]:
+def _frames(connection: socket.socket) -> Iterator[Message]:
     reader = FrameReader()
     while received := connection.recv(262_144):
         yield from reader.feed(received)
@@ -81,15 +80,15 @@ class _Child:
         self._is_terminated = False
         self._ignored_stop_sequence = 0
         self._runner: asyncio.Runner | None = None
-        self._task: asyncio.Task[Any] | None = None
+        self._task: asyncio.Task[object] | None = None
 
     def prepare(self) -> bool:
-        """Run the start hooks and report for work; False when a hook failed."""
+        """Run the start hooks and report ready; False if a hook failed."""
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         try:
             for hook in self._definitions.start_hooks:
                 hook()
-        except (Exception, SystemExit):  # noqa: BLE001 - user code; the worker decides
+        except (Exception, SystemExit):  # noqa: BLE001 - user code: the worker decides what to do
             self._connection.sendall(pack("failed", traceback.format_exc()))
             return False
         if self._settings.captures:
@@ -103,7 +102,7 @@ class _Child:
         self._connection.sendall(pack("ready", os.getpid()))
         return True
 
-    def run(self, frames: Iterator[list[Any]]) -> None:
+    def run(self, frames: Iterator[Message]) -> None:
         try:
             for sequence, *fields in frames:
                 if self._serve(sequence, Call(*fields)):
@@ -112,8 +111,9 @@ class _Child:
             self._terminate()
 
     def _serve(self, sequence: int, call: Call) -> bool:
-        """Run one call and answer it; True when this child should be replaced."""
-        # First begun, then looked: a stop that comes in between finds a call to end.
+        """Run one call and answer it; True if this child should be replaced."""
+        # Mark the begin before checking for a skip: a stop that arrives in between finds a call
+        # that it can end.
         self._page.begin(sequence, monotonic())
         if self._page.should_skip(sequence):
             self._connection.sendall(pack("skipped"))
@@ -143,7 +143,7 @@ class _Child:
         try:
             self._is_in_function = True
             return attempt.run(definition, call, self._definitions.begun)
-        except SoftTimeout as error:  # it struck outside the function, while encoding
+        except SoftTimeout as error:  # it arrived after the function, while encoding the result
             return attempt.from_exception(definition, call, error)
         finally:
             self._is_answering = True
@@ -179,8 +179,8 @@ class _Child:
         meant_for = self._page.stop_sequence
         is_late = meant_for != self._page.begun_sequence or self._is_answering
         if is_late and meant_for != self._ignored_stop_sequence:
-            # The worker meant a call that has ended meanwhile; the next must not suffer for it.
-            # It signals once per call: a second SIGTERM comes from outside and means all of us.
+            # The worker meant a call that has ended in the meantime, so the next one goes on. The
+            # worker signals once per call: a second SIGTERM comes from outside and ends the child.
             self._ignored_stop_sequence = meant_for
             return
         self._is_terminated = True
@@ -196,13 +196,13 @@ class _Child:
             raise SoftTimeout("soft time limit reached")
 
     def _terminate(self) -> None:
-        """End by SIGTERM itself, as anyone who asked for it expects."""
+        """Die from SIGTERM itself, so that the wait status shows the signal."""
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         os.kill(os.getpid(), signal.SIGTERM)
         signal.pause()
 
     def _beat(self) -> None:
-        """Show life from a thread of its own, and end an orphan where the kernel does not."""
+        """Beat from a separate thread; exit if the parent died and the kernel did not kill us."""
         server_pid = os.getppid()
         while os.getppid() == server_pid:
             self._page.beat_at = monotonic()

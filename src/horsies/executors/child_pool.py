@@ -1,4 +1,4 @@
-"""Keeps a fixed number of children alive: forks, replaces, and restarts the fork server."""
+"""Keep a fixed number of children alive: fork them, replace them, restart the fork server."""
 
 import asyncio
 import contextlib
@@ -6,22 +6,22 @@ import logging
 import os
 import signal
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from horsies.executors.base import Delivered, ExecutorStartError
 from horsies.executors.child import ChildSettings
 from horsies.executors.child_process import ChildProcess
 from horsies.executors.fork_server_client import ForkServerClient
+from horsies.executors.frames import Message
 
 logger = logging.getLogger("horsies.worker")
 
-# How long an orphan may take to die of SIGKILL before its calls are given up on regardless.
+# How long an orphan may take to die from SIGKILL before the pool gives up on its calls.
 _ORPHAN_SECONDS = 1.0
 _MAX_BACKOFF_SECONDS = 30.0
 
 
 class ChildPool:
-    """`count` children; their owner hears when one is ready, answers, or is gone."""
+    """`count` children; callbacks tell the owner when one is ready, answers or is gone."""
 
     on_ready: Callable[[], None]
     on_answer: Callable[[ChildProcess, Delivered | None], None]
@@ -50,7 +50,7 @@ class ChildPool:
         return next((child for child in self.ready() if child.pid == pid), None)
 
     async def start(self) -> None:
-        """Import the app, fork the children, run their start hooks; raise if any of it fails."""
+        """Import the app, fork the children and run their start hooks; raise if a step fails."""
         self._started = asyncio.get_running_loop().create_future()
         is_complete = False
         try:
@@ -79,7 +79,7 @@ class ChildPool:
             self._restarting.cancel()
 
     async def close(self, *, within: float) -> None:
-        """Let idle children end by themselves, then end whatever is left."""
+        """Let idle children exit by themselves, then end the remaining ones."""
         self.stop_replacing()
         for child in self.children.values():
             child.close_input()
@@ -93,7 +93,7 @@ class ChildPool:
             self._remove_child(child, None)
 
     def _refill(self) -> None:
-        """Bring the pool to its size; a retiring child no longer counts."""
+        """Fork children until the pool has its full size; a retiring child no longer counts."""
         if self._is_closing or not self._server.is_running:
             return
         missing_count = self._count - sum(not c.is_retiring for c in self.children.values())
@@ -109,10 +109,10 @@ class ChildPool:
             self._server.fork(child.number, child.files())
             child.close_child_files()
 
-    def _on_message(self, child: ChildProcess, message: list[Any]) -> None:
+    def _on_message(self, child: ChildProcess, message: Message) -> None:
         match message:
             case ["answer", bool(is_retiring), *fields]:
-                if is_retiring:  # replaced before it is gone, so that the pool keeps its size
+                if is_retiring:  # replace it before it exits, so that the pool keeps its size
                     child.is_retiring = child.is_leaving = True
                     self._refill()
                 self.on_answer(child, Delivered(*fields))
@@ -136,7 +136,7 @@ class ChildPool:
             self._remove_child(child, status)
 
     def _on_disconnect(self, child: ChildProcess) -> None:
-        # Without a fork server there is nobody else to tell that an orphan has ended.
+        # Without a fork server, the closed socket is the only sign that an orphan has ended.
         if child.is_orphan:
             self._remove_child(child, None)
 
@@ -161,7 +161,7 @@ class ChildPool:
                 self._started.set_exception(ExecutorStartError(reason))
             return
         delay = self._backoff()
-        logger.error("a child process did not start, next try in %.1f s: %s", delay, reason)
+        logger.error("a child process did not start, retrying in %.1f s: %s", delay, reason)
         asyncio.get_running_loop().call_later(delay, self._refill)
 
     def _backoff(self) -> float:
@@ -169,8 +169,8 @@ class ChildPool:
         return min(_MAX_BACKOFF_SECONDS, 0.25 * 2.0**self._failure_count)
 
     def _on_lost(self) -> None:
-        """The fork server died, and the kernel kills its children; make sure of it."""
-        logger.error("the fork server died; its children are replaced")
+        """Kill the children of the dead fork server, in case the kernel did not, and restart."""
+        logger.error("the fork server died; replacing its children")
         loop = asyncio.get_running_loop()
         for child in tuple(self.children.values()):
             child.is_orphan = child.is_leaving = True
@@ -191,6 +191,8 @@ class ChildPool:
             except ExecutorStartError as error:
                 self._server.close()
                 delay = self._backoff()
-                logger.warning("fork server did not start, next try in %.1f s: %s", delay, error)
+                logger.warning(
+                    "the fork server did not start, retrying in %.1f s: %s", delay, error
+                )
                 await asyncio.sleep(delay)
         self._refill()

@@ -1,4 +1,4 @@
-"""The worker's view of one child: its socket, its shared page, its output and its queued calls."""
+"""The worker's side of one child: its socket, shared page, output and queued calls."""
 
 import asyncio
 import contextlib
@@ -7,13 +7,12 @@ import signal
 import socket
 from collections import deque
 from collections.abc import Callable
-from typing import Any
 
 import psutil
 
 from horsies.executors.base import Call, Crashed, Done
 from horsies.executors.child import ChildSettings
-from horsies.executors.frames import FrameReader, pack
+from horsies.executors.frames import FrameReader, Message, pack
 from horsies.executors.output import Captured, OutputFile, anonymous_file
 from horsies.executors.shared_page import MAX_QUEUED, PAGE_BYTES, SharedPage
 
@@ -52,14 +51,14 @@ class Run:
 
 
 class ChildProcess:
-    """Reads and writes never block; writes made in one turn of the loop leave together."""
+    """Reads and writes never block; one turn of the event loop sends all its writes at once."""
 
     def __init__(
         self,
         number: int,
         settings: ChildSettings,
         *,
-        on_message: Callable[["ChildProcess", list[Any]], None],
+        on_message: Callable[["ChildProcess", Message], None],
         on_disconnect: Callable[["ChildProcess"], None],
     ) -> None:
         self.number = number
@@ -67,14 +66,14 @@ class ChildProcess:
         self.pid: int | None = None
         self.load = 0
         self.is_slow = False
-        # None stands for a call that was withdrawn: the child still has to come to it and skip it.
+        # None stands for a withdrawn call: the child still has to reach it and skip it.
         self._queue: deque[Run | None] = deque()
         self._sequence = 0
         self.is_leaving = False
         self.is_retiring = False
         self.is_orphan = False
         self.failure: str | None = None
-        self.kill_reason: str | None = None  # the limit it was killed for
+        self.kill_reason: str | None = None  # the limit for which it was killed
         self._loop = asyncio.get_running_loop()
         self._on_message = on_message
         self._on_disconnect = on_disconnect
@@ -103,17 +102,17 @@ class ChildProcess:
         return self.pid is not None and not self.is_leaving
 
     def files(self) -> tuple[int, int, int]:
-        """The descriptors the child gets."""
+        """Return the file descriptors that the child receives."""
         return self._child_socket.fileno(), self._page_file, self._output.file
 
     def close_child_files(self) -> None:
-        """Close our copies of what only the child needs, once they are on their way."""
+        """Close our copies of the descriptors that only the child needs, once they are sent."""
         self._child_socket.close()
         os.close(self._page_file)
 
     @property
     def current(self) -> Run | None:
-        """The call it is at; none also while it is at a withdrawn one."""
+        """The call at the head of the queue; None if that call was withdrawn."""
         return self._queue[0] if self._queue else None
 
     @property
@@ -121,7 +120,7 @@ class ChildProcess:
         return len(self._queue) < MAX_QUEUED
 
     def assign(self, run: Run) -> None:
-        """Queue a call; it runs after those handed earlier."""
+        """Queue a call; it runs after those assigned earlier."""
         self._sequence += 1
         self.load += 1
         run.child = self
@@ -143,7 +142,7 @@ class ChildProcess:
         )
 
     def pop_answered(self) -> Run | None:
-        """The call an answer has come for."""
+        """Remove and return the call that was just answered; None if it was withdrawn."""
         run = self._queue.popleft()
         self.load -= run is not None
         return run
@@ -155,7 +154,7 @@ class ChildProcess:
         return runs
 
     def withdraw(self, run: Run) -> bool:
-        """Take a call back unless it has begun."""
+        """Take a call back; False if it has begun."""
         if not self.page.withdraw(run.sequence):
             return False
         self._queue[self._queue.index(run)] = None
@@ -164,7 +163,7 @@ class ChildProcess:
         return True
 
     def withdraw_queued(self) -> list[Run]:
-        """Take back whatever it has not begun."""
+        """Take back all calls that the child has not begun."""
         return [run for run in tuple(self._queue) if run is not None and self.withdraw(run)]
 
     def send(self, frame: bytes) -> None:
@@ -174,7 +173,7 @@ class ChildProcess:
             self._loop.call_soon(self._flush)
 
     def read(self) -> None:
-        """Take in all that has arrived."""
+        """Read everything that has arrived."""
         while not self._is_closed:
             try:
                 received = self._socket.recv(65_536)
@@ -190,18 +189,18 @@ class ChildProcess:
                 self._on_message(self, message)
 
     def memory_mb(self) -> float:
-        """Its resident memory; nothing when it is gone."""
+        """Return its resident memory; 0 if it is gone."""
         try:
             return float(psutil.Process(self.pid).memory_info().rss) / 1_048_576
         except psutil.Error:
             return 0.0
 
     def captured(self) -> Captured:
-        """What the call that has begun wrote so far."""
+        """Return what the current call has written so far."""
         return self._output.captured()
 
     def close_input(self) -> None:
-        """Let it end once it has answered what it was handed."""
+        """Let it exit once it has answered its queued calls."""
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_WR)
 
@@ -222,7 +221,7 @@ class ChildProcess:
         except BlockingIOError:
             sent_count = 0
         except OSError:
-            sent_count = len(self._outgoing)  # it is gone; its end is reported by the fork server
+            sent_count = len(self._outgoing)  # it is gone; the fork server reports its exit
         del self._outgoing[:sent_count]
         if bool(self._outgoing) is not self._is_writing:
             self._is_writing = not self._is_writing
@@ -233,7 +232,7 @@ class ChildProcess:
 
 
 def describe_crash(child: ChildProcess, status: int | None) -> Crashed:
-    """Describe the end of a child without a result, from its wait status."""
+    """Describe from the wait status how a child ended without a result."""
     captured = child.captured()
     code = None if status is None else os.waitstatus_to_exitcode(status)
     if code is None:

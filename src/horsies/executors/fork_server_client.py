@@ -1,4 +1,4 @@
-"""The worker's end of the fork server: start it, ask it for children, hear of their ends."""
+"""The worker's side of the fork server: start it, request children, learn of their exits."""
 
 import asyncio
 import os
@@ -15,7 +15,7 @@ START_SECONDS = 120.0
 
 
 class ForkServerClient:
-    """One process that has the app imported; `on_lost` is called when it dies uninvited."""
+    """One process that has imported the app; `on_lost` is called when it dies unexpectedly."""
 
     def __init__(
         self,
@@ -40,7 +40,7 @@ class ForkServerClient:
         return None if self._process is None else self._process.pid
 
     async def start(self) -> None:
-        """Start it and wait until the app is imported; raise ExecutorStartError otherwise."""
+        """Start it and wait until it has imported the app; raise ExecutorStartError if it fails."""
         loop = asyncio.get_running_loop()
         self._ready = loop.create_future()
         self._control, server_socket = socket.socketpair()
@@ -62,22 +62,24 @@ class ForkServerClient:
             async with asyncio.timeout(START_SECONDS):
                 await self._ready
         except TimeoutError:
-            raise ExecutorStartError(f"no child process within {START_SECONDS:.0f} s") from None
+            raise ExecutorStartError(
+                f"the fork server was not ready within {START_SECONDS:.0f} s"
+            ) from None
         finally:
             self._ready = None
 
     def fork(self, number: int, files: Sequence[int]) -> None:
-        """Ask for a child that is known by `number` and gets these descriptors."""
+        """Request a child; `number` identifies it, and it receives these descriptors."""
         if self._control is not None:
             socket.send_fds(self._control, [REQUEST.pack(number, FORK)], files)
 
     def signal(self, number: int, signal_number: signal.Signals) -> None:
-        """Signal a child; nothing happens if it has ended."""
+        """Signal a child; do nothing if it has exited."""
         if self._control is not None:
             self._control.sendall(REQUEST.pack(number, signal_number))
 
     def close(self) -> None:
-        """End it and whatever children it still has."""
+        """End the fork server and its remaining children."""
         if self._control is not None:
             asyncio.get_running_loop().remove_reader(self._control.fileno())
             self._control.close()

@@ -1,6 +1,7 @@
-"""The fork server: imports the app once, then forks a child per request and reports its end.
+"""The fork server: import the app once, fork one child per request, report its exit.
 
-Single-threaded, and the parent of all children: it alone can signal one without mistaking its pid.
+It has a single thread and is the parent of all children, so no other process reuses the pid of a
+child before the server has reaped it: only the server can signal a child safely.
 """
 
 import ctypes
@@ -21,33 +22,33 @@ from horsies.executors.frames import pack
 
 CONTROL_VARIABLE = "HORSIES_FORK_SERVER"
 
-# Requests have a fixed size, so that the descriptors of one never mix with the next.
+# Requests have a fixed size, so that the descriptors of one request never mix with the next.
 REQUEST = struct.Struct("!II")
-FORK = 0  # in the place of a signal number: fork instead; comes with three descriptors
+FORK = 0  # replaces the signal number; the request carries three descriptors
 
 _PR_SET_PDEATHSIG = 1
 
 
 def serve(load: Callable[[], Definitions]) -> None:
-    """Be the fork server of the worker that started this process; return when it is gone."""
+    """Serve the worker that started this process; return when the worker is gone."""
     control_number, worker_pid = os.environ.pop(CONTROL_VARIABLE).split(":")
     control = socket.socket(fileno=int(control_number))
     die_with_parent(int(worker_pid))
     _ignore_stop_signals()
     try:
         definitions = load()
-    except (Exception, SystemExit):  # noqa: BLE001 - user code; the worker shows it
+    except (Exception, SystemExit):  # noqa: BLE001 - user code: the worker reports it
         control.sendall(pack("failed", traceback.format_exc()))
         raise SystemExit(1) from None
     _ignore_stop_signals()
     gc.collect()
-    gc.freeze()  # children share these pages; a collection there must not copy them
+    gc.freeze()  # children share these pages; their garbage collection must not copy them
     control.sendall(pack("ready"))
     _ForkServer(control, definitions).run()
 
 
 def die_with_parent(parent_pid: int) -> None:
-    """Have the kernel kill this process when its parent dies, where it can."""
+    """Have the kernel kill this process when its parent dies, where the kernel supports it."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent_pid:
@@ -80,7 +81,7 @@ class _ForkServer:
                 return
 
     def _handle_request(self) -> bool:
-        """Carry out one request; False at the end of the worker."""
+        """Carry out one request; False if the worker is gone."""
         request, files, _, _ = socket.recv_fds(self._control, REQUEST.size, 3)
         if not request:
             return False
@@ -111,7 +112,7 @@ class _ForkServer:
             os.close(self._wake_read)
             os.close(self._wake_write)
             child.serve(self._definitions, *files)
-        except (Exception, KeyboardInterrupt):  # noqa: BLE001 - nothing may unwind into the loop
+        except (Exception, KeyboardInterrupt):  # noqa: BLE001 - must not unwind into the server's loop
             traceback.print_exc()
         finally:
             os._exit(1)
@@ -125,4 +126,4 @@ class _ForkServer:
 
 
 def _do_nothing(_number: int, _frame: FrameType | None) -> None:
-    """SIGCHLD only has to wake the loop."""
+    """Handle SIGCHLD, which only has to wake the loop."""

@@ -1,10 +1,12 @@
-"""Messages on a pipe: four bytes of length, then a compact JSON array. Never pickle."""
+"""Messages on a socket: four bytes of length, then a compact JSON array. Never pickle."""
 
 import struct
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypeAlias
 
 from pydantic_core import from_json, to_json
+
+Message: TypeAlias = list[Any]  # parsed JSON: each reader knows the fields of its messages
 
 _LENGTH = struct.Struct("!I")
 
@@ -16,12 +18,12 @@ def pack(*fields: object) -> bytes:
 
 
 class FrameReader:
-    """Takes bytes as they come and gives whole messages."""
+    """Collects bytes as they arrive and yields whole messages."""
 
     def __init__(self) -> None:
         self._buffer = bytearray()
 
-    def feed(self, received: bytes) -> Iterator[list[Any]]:
+    def feed(self, received: bytes) -> Iterator[Message]:
         """Add bytes; yield each message they complete."""
         buffer = self._buffer
         buffer += received
@@ -33,7 +35,7 @@ class FrameReader:
                 if len(buffer) < end:
                     break
                 body = bytes(memoryview(buffer)[start + _LENGTH.size : end])
-                start = end  # before the yield: a reader that stops half-way loses nothing
+                start = end  # before the yield: a reader that stops early loses nothing
                 yield from_json(body)
         finally:
             del buffer[:start]

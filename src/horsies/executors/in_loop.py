@@ -22,7 +22,7 @@ class _Run(LocalRun):
 
 
 class InLoopExecutor(LocalExecutor[_Run]):
-    """Coroutines on the loop; calls beyond the slots wait their turn."""
+    """Runs coroutines on the event loop; calls beyond the slots wait for their turn."""
 
     def __init__(
         self, definitions: Definitions, slots: int, **options: Unpack[LocalOptions]
@@ -32,7 +32,7 @@ class InLoopExecutor(LocalExecutor[_Run]):
 
     @property
     def abandoned_count(self) -> int:
-        """Coroutines that ignored their cancellation; the loop cannot end cleanly before them."""
+        """How many coroutines ignored their cancellation; the loop cannot close before they end."""
         return len(self._abandoned)
 
     @property
@@ -58,7 +58,7 @@ class InLoopExecutor(LocalExecutor[_Run]):
 
     async def _serve(self, run: _Run) -> None:
         call = run.call
-        if run.is_ending():  # asked to stop before the loop came round to it
+        if run.is_ending():  # stopped before the loop got to it
             self._end(run, None)
             return
         definition = self._definitions.get(call.task_name)
@@ -68,7 +68,7 @@ class InLoopExecutor(LocalExecutor[_Run]):
         try:
             ended = await attempt.run_async(definition, call, self._definitions.begun)
         except asyncio.CancelledError as error:
-            # Cancelled by us, or raised by user code: then it is an exception like any other.
+            # Either we cancelled, or user code raised it: then it is an exception like any other.
             ended = None if run.is_ending() else attempt.from_exception(definition, call, error)
         except KeyboardInterrupt as error:
             ended = attempt.from_keyboard_interrupt(error)
@@ -92,7 +92,7 @@ class InLoopExecutor(LocalExecutor[_Run]):
 
     def _end(self, run: _Run, ended: Delivered | Crashed | None) -> None:
         if run.done is None:
-            return  # abandoned earlier; its late result is dropped
+            return  # abandoned earlier: drop its late result
         self._busy_count -= 1
         while self._waiting and self._busy_count < self._slots:
             self._begin(self._waiting.popleft())

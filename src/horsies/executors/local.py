@@ -1,4 +1,4 @@
-"""What the executors inside the worker's own process share: their runs, by task id."""
+"""The base of the executors that run calls inside the worker's own process."""
 
 import asyncio
 from abc import ABC, abstractmethod
@@ -30,7 +30,7 @@ class LocalRun:
         self.done: Done | None = done
         self.buffer: LogBuffer | None = None
         self.begun_at: float | None = None
-        self.is_dispatched = False  # no longer waiting for a place
+        self.is_dispatched = False  # no longer waiting for a slot
         self.is_stopped = False
         self.timers: list[asyncio.TimerHandle] = []
 
@@ -41,7 +41,7 @@ class LocalRun:
         return NOTHING if self.buffer is None else self.buffer.captured()
 
     def outcome(self, ended: Delivered | Crashed | None) -> Outcome:
-        """How the call ended, given what it left; a late success of a stopped one counts."""
+        """Return how the call ended; the late success of a stopped call counts."""
         if self.begun_at is None:
             return NotBegun()
         log = self.captured()
@@ -61,7 +61,7 @@ class LocalOptions(TypedDict, total=False):
 
 
 class LocalExecutor(ABC, Generic[R]):
-    """Answers every call once; `free_slots` and the running itself are the subclass's."""
+    """Answers every call exactly once; subclasses run the calls and count `free_slots`."""
 
     def __init__(
         self,
@@ -91,7 +91,7 @@ class LocalExecutor(ABC, Generic[R]):
     def free_slots(self) -> int: ...
     @abstractmethod
     def _interrupt(self, run: R) -> None:
-        """Ask a running call to end, and report it after the grace if it does not."""
+        """Ask a running call to end; report it after the grace period if it does not."""
 
     async def start(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -117,7 +117,7 @@ class LocalExecutor(ABC, Generic[R]):
         return True
 
     async def close(self, *, kill: bool) -> None:
-        """Wait for what runs; with `kill`, end it first. What waits is given back."""
+        """Return waiting calls as NotBegun, then wait for running ones; `kill` ends those first."""
         while self._waiting:
             self._report(self._waiting.popleft(), NotBegun())
         for task_id in tuple(self._runs) if kill else ():
@@ -129,7 +129,7 @@ class LocalExecutor(ABC, Generic[R]):
         await self._idle.wait()
 
     def _report(self, run: R, outcome: Outcome) -> None:
-        """Answer the call, unless that has happened: a result after the time limit is dropped."""
+        """Answer the call unless it was answered: a result after the time limit is dropped."""
         done, run.done = run.done, None
         if done is None:
             return

@@ -1,6 +1,6 @@
-"""Capture what a task writes: log records inside the worker, everything on fd 1 and 2 in a child.
+"""Capture what a task writes: log records in the worker, all output on fd 1 and 2 in a child.
 
-Only the tail is kept. Nothing here may fail a task.
+A capture keeps only the tail. Nothing here may make a task fail.
 """
 
 import contextlib
@@ -34,14 +34,14 @@ NOTHING = Captured()
 
 
 def storable(text: str) -> str:
-    """Replace what PostgreSQL's text cannot hold: NUL and lone surrogates."""
+    """Replace what a PostgreSQL text cannot contain: NUL and lone surrogates."""
     if "\x00" in text or not text.isascii():
         text = text.encode("utf-8", "replace").decode().replace("\x00", "\ufffd")
     return text
 
 
 class LogBuffer:
-    """The records of one call, oldest dropped first."""
+    """The log records of one call; it drops the oldest first."""
 
     __slots__ = ("_dropped", "_lines", "_max_bytes", "_size", "owner")
 
@@ -73,7 +73,7 @@ _current: ContextVar[LogBuffer | None] = ContextVar("horsies_log_buffer", defaul
 
 
 class CaptureHandler(logging.Handler):
-    """Root handler that files each record under the call in whose context it was made."""
+    """A root handler that adds each record to the buffer of the call that logged it."""
 
     def __init__(self, settings: CaptureSettings) -> None:
         super().__init__(logging.INFO)
@@ -88,7 +88,7 @@ class CaptureHandler(logging.Handler):
         logging.getLogger().removeHandler(self)
 
     def begin(self) -> LogBuffer | None:
-        """Open a buffer for the call about to run in this coroutine or thread."""
+        """Open a buffer for the call that is about to run in this coroutine or thread."""
         if not self._settings.enabled:
             return None
         buffer = LogBuffer(self, self._settings.max_bytes)
@@ -98,19 +98,19 @@ class CaptureHandler(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         buffer = _current.get()
         if buffer is not None and buffer.owner is self:
-            with contextlib.suppress(Exception):  # a record that cannot be formatted is user code
+            with contextlib.suppress(Exception):  # user code: a record may fail to format
                 buffer.append(self.format(record))
 
 
 class OutputFile:
-    """A file without a name, written by a child through fd 1 and 2, readable by both sides."""
+    """An unnamed file that a child writes through fd 1 and 2 and both sides can read."""
 
     def __init__(self, file: int, max_bytes: int) -> None:
         self.file = file
         self._max_bytes = max_bytes
 
     def redirect_standard_streams(self) -> None:
-        """Send this process's output here, unbuffered: a killed child leaves what it wrote."""
+        """Redirect the output of this process here, unbuffered, so that a kill loses nothing."""
         sys.stdout.flush()
         sys.stderr.flush()
         for number, name in ((1, "stdout"), (2, "stderr")):
@@ -129,7 +129,7 @@ class OutputFile:
         _log_to_standard_error()
 
     def captured(self) -> Captured:
-        """Read the tail."""
+        """Return the tail of the output."""
         with contextlib.suppress(OSError):
             size = os.fstat(self.file).st_size
             if size > 0:
@@ -138,7 +138,7 @@ class OutputFile:
         return NOTHING
 
     def take(self) -> Captured:
-        """Read the tail and start afresh."""
+        """Return the tail and clear the file."""
         with contextlib.suppress(OSError, ValueError):
             sys.stdout.flush()
             sys.stderr.flush()
@@ -149,7 +149,7 @@ class OutputFile:
         return captured
 
     def release_surplus(self) -> None:
-        """Give back the memory of what will not be kept; sizes and offsets stay as they are."""
+        """Free the memory of output that no capture will keep; sizes and offsets do not change."""
         with contextlib.suppress(OSError, AttributeError):
             surplus = os.fstat(self.file).st_size - 4 * self._max_bytes
             if surplus > 0:
@@ -159,7 +159,7 @@ class OutputFile:
 
 
 def anonymous_file(size: int = 0) -> int:
-    """Open a file without a name that appends; its descriptor may be passed to a child."""
+    """Open an unnamed file in append mode; its descriptor can be passed to a child."""
     if sys.platform == "linux":
         file = os.memfd_create("horsies", os.MFD_CLOEXEC)
     else:
@@ -171,7 +171,7 @@ def anonymous_file(size: int = 0) -> int:
 
 
 def _log_to_standard_error() -> None:
-    """Make log records visible in the capture unless the app already writes them there."""
+    """Send log records to stderr unless the app already does."""
     root = logging.getLogger()
     if any(type(handler) is logging.StreamHandler for handler in root.handlers):
         return

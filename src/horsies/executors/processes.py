@@ -1,6 +1,6 @@
-"""Run plain functions in child processes, each supervised on its own.
+"""Run plain functions in child processes and supervise each child on its own.
 
-A child's end, however it comes, is the end of at most one call: the one whose user code had begun.
+When a child dies, at most one call fails: the one whose user code had begun.
 """
 
 import asyncio
@@ -27,20 +27,20 @@ from horsies.executors.child_pool import ChildPool
 from horsies.executors.child_process import ChildProcess, Run, describe_crash
 from horsies.executors.shared_page import MAX_QUEUED
 
-# A child that has not beaten for this long is frozen: six beats missed.
+# A child that has missed six beats is unresponsive.
 _UNRESPONSIVE_SECONDS = 3.0
-# A child at a call longer than this is given no others; twice the worker's prefetch horizon.
+# A child whose call takes longer than this gets no others; twice the worker's prefetch horizon.
 _SLOW_SECONDS = 0.1
-# How often the memory of running children is looked at, where it has a limit.
+# How often the memory of running children is checked, if it is limited.
 _MEMORY_CHECK_SECONDS = 0.25
-# A call whose child died this often just before beginning it is taken for the cause.
+# A call is taken for the cause when its child died more often than this just before it began.
 _MAX_REASSIGNMENTS = 3
 
 
 class ProcessExecutor:
-    """`count` children forked from one process that has imported the app.
+    """Runs calls in `count` children, forked from one process that has imported the app.
 
-    `bootstrap` is the command that becomes the fork server, by `fork_server_main.serve(load)`;
+    `bootstrap` is the command that starts the fork server; it calls `fork_server_main.serve(load)`.
     `depth` is how many calls a child may hold at once when the executor chooses the child.
     """
 
@@ -87,7 +87,7 @@ class ProcessExecutor:
 
     @property
     def pids(self) -> tuple[int, ...]:
-        """Children that have reported for work, those on their way out included."""
+        """The pids of all children that have reported ready, including those that are leaving."""
         return tuple(child.pid for child in self._pool.children.values() if child.pid is not None)
 
     @property
@@ -95,14 +95,14 @@ class ProcessExecutor:
         return self._pool.server_pid
 
     async def start(self) -> None:
-        """Start all children; raise ExecutorStartError with the traceback of what failed."""
+        """Start all children; raise ExecutorStartError with the traceback if one fails."""
         self._loop = asyncio.get_running_loop()
         await self._pool.start()
         if self._max_memory_mb > 0:
             self._check_memory()
 
     def plan(self, count: int) -> list[int]:
-        """Pids for the next `count` calls, least loaded first; empty when no child is ready."""
+        """Choose pids for the next `count` calls, least loaded first; none if no child is ready."""
         loads = {c.pid: c.load + c.is_slow * MAX_QUEUED for c in self._pool.ready() if c.pid}
         chosen: list[int] = []
         while loads and len(chosen) < count:
@@ -112,7 +112,7 @@ class ProcessExecutor:
         return chosen
 
     def submit(self, call: Call, done: Done, pid: int | None = None) -> None:
-        """Run the call in child `pid` after what it has; else in the next child with room."""
+        """Queue the call in child `pid`; without one, in the next child that has room."""
         run = Run(call, done)
         self._runs[call.task_id] = run
         self._in_flight_count += 1
@@ -139,7 +139,7 @@ class ProcessExecutor:
         return True
 
     def is_alive(self, task_id: str) -> bool:
-        """Whether the child beats; a call that still waits for a child is in good hands here."""
+        """Whether the child of this call still beats; a call that waits for a child is alive."""
         run = self._runs.get(task_id)
         if run is None:
             return False
@@ -160,7 +160,7 @@ class ProcessExecutor:
         return None if child is None else child.name
 
     async def close(self, *, kill: bool) -> None:
-        """Wait for what runs, or kill it; then end the children and the fork server."""
+        """Wait for running calls, or kill them; then end the children and the fork server."""
         self._is_closing = True
         self._pool.stop_replacing()
         for child in self._pool.children.values():
@@ -198,7 +198,7 @@ class ProcessExecutor:
             )
 
     def _relieve_slow_children(self) -> None:
-        """Take calls back from behind a long one: another child may begin them sooner."""
+        """Take back calls that wait behind a long one: another child may begin them sooner."""
         self._slow_child_timer = None
         has_queues = False
         for child in self._pool.children.values():
@@ -215,7 +215,7 @@ class ProcessExecutor:
             )
 
     def _check_memory(self) -> None:
-        """Kill what grows beyond the limit while it runs; a pause later, the machine might swap."""
+        """Kill children that exceed the memory limit during a call, before the machine swaps."""
         for child in tuple(self._pool.children.values()):
             run = child.current
             if run is None or not run.has_begun():
@@ -229,7 +229,7 @@ class ProcessExecutor:
         self._memory_timer = self._loop.call_later(_MEMORY_CHECK_SECONDS, self._check_memory)
 
     def _start_time_limit(self, run: Run, child: ChildProcess) -> None:
-        """The call is first in its child's queue: from now on its limit counts."""
+        """Start the time limit of a call that is now at the head of its child's queue."""
         if run.is_stopped:
             self._terminate(run, child)
         elif run.call.timeout_ms is not None:
@@ -245,7 +245,7 @@ class ProcessExecutor:
             self._terminate(run, child)
 
     def _terminate(self, run: Run, child: ChildProcess) -> None:
-        """End one call by ending its child: SIGTERM, the grace, SIGKILL."""
+        """End one call by ending its child: SIGTERM, then SIGKILL after the grace period."""
         run.cancel_timer()
         child.is_leaving = True
         child.page.stop_sequence = run.sequence
@@ -253,7 +253,7 @@ class ProcessExecutor:
         run.timer = self._loop.call_later(self._grace_seconds, self._kill, run, child)
 
     def _kill(self, run: Run, child: ChildProcess) -> None:
-        child.read()  # an answer that has just come in saves the child
+        child.read()  # an answer that has just arrived saves the child
         if child.current is run:
             self._pool.signal(child, signal.SIGKILL)
         else:
@@ -265,10 +265,11 @@ class ProcessExecutor:
         if child.is_retiring:
             self._reassign(child.pop_all())
         else:
-            child.is_leaving = child.is_orphan  # asked to stop, it had just ended by itself
+            # A child that was asked to stop stays if its call ended by itself before that.
+            child.is_leaving = child.is_orphan
             if child.current is not None:
                 self._start_time_limit(child.current, child)
-        if run is not None and delivered is None:  # skipped though we thought it had begun
+        if run is not None and delivered is None:  # skipped, although it seemed to have begun
             self._reassign([run])
         self._dispatch()
         if run is None or delivered is None:
@@ -301,13 +302,13 @@ class ProcessExecutor:
         self._dispatch()
 
     def _has_begun(self, run: Run) -> bool:
-        """Whether user code may have run: the child took the call up, and came as far as that."""
+        """Whether user code may have run: the child took the call and marked it as begun."""
         if self._begun is None or run.is_timed_out or run.is_stopped:
             return run.has_begun()
         return run.has_begun() and self._begun.has_begun(run.call.slot)
 
     def _reassign(self, runs: list[Run]) -> None:
-        """Give the calls a leaving child will not begin to the others, in their order."""
+        """Give calls that a leaving child will not begin to the other children, in order."""
         for run in reversed(runs):
             run.cancel_timer()
             run.child = None

@@ -1,4 +1,4 @@
-"""A page of memory shared by the worker and one child: what must be known even after a kill -9."""
+"""A memory page that the worker shares with one child; its contents survive a kill -9."""
 
 import mmap
 import threading
@@ -6,12 +6,12 @@ import threading
 PAGE_BYTES = mmap.PAGESIZE
 
 _BEGUN_SEQUENCE, _STOP_SEQUENCE, _BEGUN_AT, _BEAT_AT, _SKIPS = range(5)
-# One word per call a child may hold: a page has room for these and the four above.
+# One word per call that a child may hold; the page has room for these and the four above.
 MAX_QUEUED = 256
 
 
 class SharedPage:
-    """Each word has one writer: the child, except for what asks it to stop or skip a call."""
+    """Each word has one writer: the worker for stop and skip requests, the child for the rest."""
 
     def __init__(self, file: int) -> None:
         self._map = mmap.mmap(file, PAGE_BYTES)
@@ -27,12 +27,12 @@ class SharedPage:
 
     @property
     def begun_sequence(self) -> int:
-        """The last call whose user code has begun."""
+        """The last call that the child has begun."""
         return self._words[_BEGUN_SEQUENCE]
 
     @property
     def begun_at(self) -> float:
-        """When that was, on the monotonic clock all processes of the machine share."""
+        """When it began, on the monotonic clock that all processes of the machine share."""
         return self._times[_BEGUN_AT]
 
     def begin(self, sequence: int, at: float) -> None:
@@ -41,7 +41,7 @@ class SharedPage:
 
     @property
     def stop_sequence(self) -> int:
-        """The call that the worker's last SIGTERM was meant for; 0 before the first."""
+        """The call that the worker's last SIGTERM should end; 0 before the first SIGTERM."""
         return self._words[_STOP_SEQUENCE]
 
     @stop_sequence.setter
@@ -49,10 +49,10 @@ class SharedPage:
         self._words[_STOP_SEQUENCE] = sequence
 
     def withdraw(self, sequence: int) -> bool:
-        """Take a queued call back; True when the child is certain not to begin it.
+        """Take a queued call back; True if the child will certainly not begin it.
 
-        The child says that it begins and then looks here, we write here and then look whether it
-        has begun: whoever comes second sees the other.
+        The child writes that it begins and then reads this word; we write this word and then read
+        whether it has begun. Whichever side comes second sees the write of the other.
         """
         self._words[_SKIPS + sequence % MAX_QUEUED] = sequence
         self._memory_barrier()
@@ -64,7 +64,7 @@ class SharedPage:
         return skipped or self.stop_sequence == sequence
 
     def _memory_barrier(self) -> None:
-        """A processor may move a read before an earlier write, but not past a lock."""
+        """Keep the processor from moving a read before an earlier write: a lock is a barrier."""
         with self._lock:
             pass
 

@@ -1,4 +1,4 @@
-"""The soft time limit of a coroutine: SoftTimeout at its await point, once."""
+"""The soft time limit of a coroutine: raise SoftTimeout once, at its current await."""
 
 import asyncio
 from collections.abc import Coroutine, Generator
@@ -10,11 +10,11 @@ T = TypeVar("T")
 
 
 class _SoftCancelled(SoftTimeout, asyncio.CancelledError):
-    """Also a cancellation, so that TaskGroup, wait_for and the like clean up what they started."""
+    """Also a CancelledError, so that TaskGroup, wait_for and the like cancel their own work."""
 
 
 async def with_soft_limit(coroutine: Coroutine[Any, Any, T], seconds: float) -> T:
-    """Await `coroutine`; after `seconds` raise SoftTimeout inside it where it waits."""
+    """Await `coroutine`; after `seconds`, raise SoftTimeout inside it where it waits."""
     driver = _Driver(coroutine)
     timer = asyncio.get_running_loop().call_later(seconds, driver.interrupt)
     try:
@@ -26,7 +26,7 @@ async def with_soft_limit(coroutine: Coroutine[Any, Any, T], seconds: float) -> 
 
 
 class _Driver(Generic[T]):
-    """Passes everything through and turns our own cancellation into SoftTimeout."""
+    """Drives the coroutine and turns our own cancellation into SoftTimeout."""
 
     def __init__(self, coroutine: Coroutine[Any, Any, T]) -> None:
         self._coroutine = coroutine
@@ -45,7 +45,7 @@ class _Driver(Generic[T]):
             while True:
                 try:
                     sent = yield waiting_for
-                except BaseException as error:  # noqa: BLE001 - all of it goes on into the coroutine
+                except BaseException as error:  # noqa: BLE001 - user code: passed on into the coroutine
                     waiting_for = steps.throw(self._translate(error))
                 else:
                     waiting_for = steps.send(sent)

@@ -1,4 +1,4 @@
-"""Run blocking functions in long-lived threads of the worker."""
+"""Run blocking functions in long-lived threads of the worker process."""
 
 import asyncio
 import ctypes
@@ -34,9 +34,9 @@ class _Run(LocalRun):
 
 
 class ThreadExecutor(LocalExecutor[_Run]):
-    """A fixed number of threads that take runs from one queue, in order.
+    """Runs calls in a fixed number of threads, which take them in order from one queue.
 
-    A slot is free again when its thread has returned.
+    A slot becomes free when the function in its thread has returned.
     """
 
     def __init__(
@@ -76,12 +76,12 @@ class ThreadExecutor(LocalExecutor[_Run]):
             async with asyncio.timeout(self._grace_seconds + 0.1 if kill else None):
                 await self._idle.wait()
         except TimeoutError:
-            pass  # daemon threads: they end with the process
+            pass  # the threads are daemons: they end with the process
         for _ in range(self._slots):
             self._queue.put(None)
 
     def _attempt(self, run: _Run) -> Delivered | Crashed:
-        """Run in the thread: everything an interruption may hit."""
+        """Run one call in the thread; an interruption may hit any part of this method."""
         run.buffer = self._capture.begin()
         run.begun_at = monotonic()
         if run.call.timeout_ms is not None or run.call.soft_timeout_ms is not None:
@@ -89,20 +89,20 @@ class ThreadExecutor(LocalExecutor[_Run]):
         definition = self._definitions.get(run.call.task_name)
         try:
             return attempt.run(definition, run.call, self._definitions.begun)
-        except SoftTimeout as error:  # it struck outside the function, while encoding
+        except SoftTimeout as error:  # it arrived after the function, while encoding the result
             return attempt.from_exception(definition, run.call, error)
         except KeyboardInterrupt as error:
             return attempt.from_keyboard_interrupt(error)
 
     def _on_run_ended(self, run: _Run) -> None:
-        """Called in the thread; one wake-up of the loop serves all that ended meanwhile."""
+        """Called in the thread; one wake-up of the loop collects all runs that ended by then."""
         self._ended.append(run)
         if not self._is_woken:
             self._is_woken = True
             self._loop.call_soon_threadsafe(self._collect)
 
     def _collect(self) -> None:
-        self._is_woken = False  # before the look, so that nothing ended after it is missed
+        self._is_woken = False  # before the loop below, so that it misses no run that ends later
         while self._ended:
             run = self._ended.popleft()
             self._busy_count -= 1
@@ -123,26 +123,26 @@ class ThreadExecutor(LocalExecutor[_Run]):
                 run.timers.append(self._loop.call_later(max(0.0, left_s), act))
 
     def _time_out(self, run: _Run) -> None:
-        """Report at the limit; the thread is interrupted and its slot stays taken until it ends."""
+        """Report at the limit and interrupt the thread; its slot stays busy until it ends."""
         if run.thread is not None and not run.is_stopped:
             log = run.captured()
             run.thread.interrupt(run, Interrupted)
             self._report(run, TimedOut(run.call.timeout_ms or 0, log.text, log.is_truncated))
 
     def _interrupt(self, run: _Run) -> None:
-        if run.thread is None:  # still in the queue: whoever takes it sees that it is stopped
+        if run.thread is None:  # still queued: the thread that takes it sees is_stopped
             self._report(run, NotBegun())
             return
         run.thread.interrupt(run, Interrupted)
         run.timers.append(self._loop.call_later(self._grace_seconds, self._report_ended, run))
 
     def _report_ended(self, run: _Run) -> None:
-        """Report what is known by now: the thread has ended, or ignored being stopped."""
+        """Report what is known now: the run has ended, or it ignored the interruption."""
         self._report(run, run.outcome(run.ended))
 
 
 class _Thread(threading.Thread):
-    """Serves runs from the queue; can be interrupted in the middle of one."""
+    """Serves runs from the queue; another thread can interrupt a run."""
 
     def __init__(
         self,
@@ -169,17 +169,19 @@ class _Thread(threading.Thread):
             try:
                 try:
                     self._current = run
-                    run.thread = self  # before the look: a stop() sees it, or is seen
+                    run.thread = (
+                        self  # before the check: either stop() sees the thread, or we see the stop
+                    )
                     if not run.is_stopped:
                         run.ended = self._attempt(run)
                 finally:
                     self._end_run()
             except (Interrupted, SoftTimeout):
-                self._end_run()  # it may have struck inside the first _end_run
+                self._end_run()  # the exception may have arrived inside the first _end_run
             self._on_ended(run)
 
     def _end_run(self) -> None:
-        """From here on nothing may strike: the next run is another task's."""
+        """Refuse further interruptions: the next run belongs to another task."""
         with self._lock:
             self._current = None
             _raise_in_thread(self.ident, None)
