@@ -1,4 +1,4 @@
-"""The JSON text of a row's task_options: what a task was sent with, read once per text."""
+"""The JSON text of the column task_options; parsed options are cached per text."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -15,7 +15,7 @@ from horsies.tasks.retry import RetryPolicy
 
 @dataclass(frozen=True, slots=True)
 class StoredOptions:
-    """Everything task_options can say; keys of integrations are left alone."""
+    """Everything that task_options can contain; other keys belong to integrations."""
 
     retry_policy: RetryPolicy | None = None
     good_until: datetime | None = None
@@ -31,7 +31,7 @@ class StoredOptions:
 
 
 def write_task_options(options: StoredOptions) -> str:
-    """Write options as compact JSON; optional keys only where they are set."""
+    """Write options as compact JSON; leave out optional keys that are not set."""
     policy = options.retry_policy
     written: dict[str, Any] = {
         "retry_policy": None
@@ -52,13 +52,13 @@ def write_task_options(options: StoredOptions) -> str:
 
 
 def parse_task_options(text: str | None) -> StoredOptions:
-    """Read stored options; a text that cannot be read carries none."""
+    """Read stored options; a text that cannot be read counts as empty."""
     return StoredOptions() if text is None else read_task_options(text).unwrap_or(StoredOptions())
 
 
 @lru_cache(maxsize=1024)
 def read_task_options(text: str) -> Result[StoredOptions, str]:
-    """Read options, or say what is wrong with the text."""
+    """Read options, or describe what is wrong with the text."""
     try:
         stored: object = from_json(text)
     except ValueError as error:
