@@ -1,6 +1,6 @@
-"""The phases of `app.check`: errors inside one phase are collected.
+"""The phases of `app.check` (docs/contract/errors.md §4).
 
-A phase with errors ends the run.
+A phase collects all its errors, and the first phase with errors ends the check.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,7 +18,7 @@ from horsies.tasks.registry import TaskRegistry
 
 
 class CheckedApp(Protocol):
-    """The part of an app that is checked."""
+    """The part of an app that `check` needs."""
 
     @property
     def config(self) -> AppConfig: ...
@@ -29,7 +29,7 @@ class CheckedApp(Protocol):
 
 
 def check(app: CheckedApp, *, live: bool) -> list[HorsiesError]:
-    """Run the phases in order and return the errors of the first that has any."""
+    """Run the phases in order and return the errors of the first one that has any."""
     phases = [_imports, _policy_safety, *([_database] if live else [])]
     for phase in phases:
         if errors := list(phase(app)):
@@ -61,7 +61,7 @@ def _policy_safety(app: CheckedApp) -> Iterator[HorsiesError]:
                 f"{owner}: {options.err_value}",
                 ErrorCode.TASK_INVALID_OPTIONS,
                 task.definition.location,
-                help_text="let @app.task write task_options_json; do not assign it by hand",
+                help_text="let @app.task write task_options_json and do not assign it yourself",
             )
 
 
@@ -85,10 +85,10 @@ def _reserved_codes(
     for code in codes:
         if code in BUILTIN_CODE_REGISTRY:
             yield ConfigurationError(
-                f"{owner}: {code!r} is a built-in error code and cannot be used as one of yours",
+                f"{owner}: {code!r} is a built-in error code and cannot be one of your own",
                 ErrorCode.CHECK_RESERVED_CODE_COLLISION,
                 location,
-                help_text="choose another code, for example with a prefix of your own",
+                help_text="choose another code, for example with your own prefix",
             )
 
 
@@ -98,5 +98,5 @@ def _database(app: CheckedApp) -> Iterator[HorsiesError]:
         yield ConfigurationError(
             f"the database does not answer: {pong.err_value.message}",
             ErrorCode.BROKER_INVALID_URL,
-            help_text="check the URL, that the server runs and that it accepts this user",
+            help_text="check the URL, that the server is running, and that it accepts this user",
         )

@@ -1,4 +1,4 @@
-"""TaskResult as JSON text: always the same envelope, its ok value by the task's annotation."""
+"""Write a TaskResult as JSON text: a fixed envelope, with the ok value by its annotation."""
 
 import dataclasses
 from typing import Any
@@ -35,7 +35,7 @@ class ResultCodec:
 
     @property
     def ok(self) -> TypeCodec:
-        # At the first use, not at definition: the type may then still lack its forward references.
+        # Built on first use: at definition, forward references of the type may be unresolved.
         return codec_for(self.ok_type)
 
     def encode(self, result: TaskResult[Any, Any]) -> str:
@@ -46,11 +46,11 @@ class ResultCodec:
             return _envelope(error=self._error_text(result.err))
         except SerializationError:
             raise
-        except Exception as error:  # serializers are user code
+        except Exception as error:  # user code: serializers
             raise SerializationError(f"{type(error).__name__}: {error}") from error
 
     def encode_always(self, result: TaskResult[Any, Any]) -> tuple[str, TaskResult[Any, Any]]:
-        """Write a result, or the error that it cannot be written; return what was written."""
+        """Write a result, or an error if it cannot be written; return also what was written."""
         try:
             return self.encode(result), result
         except SerializationError as error:
@@ -71,7 +71,7 @@ class ResultCodec:
         return self.from_shape(loads(text))
 
     def from_shape(self, shape: Json) -> TaskResult[Any, Any]:
-        """Read a result from parsed JSON, tagged or an object with just ok or err."""
+        """Read a result from parsed JSON: tagged, or an object with only ok and err."""
         if not isinstance(shape, dict) or not ("ok" in shape or "err" in shape):
             raise SerializationError("not a task result")
         if RESULT_TAG not in shape and not shape.keys() <= {"ok", "err"}:
@@ -83,13 +83,13 @@ class ResultCodec:
     def _decode_ok(self, text: str) -> TaskResult[Any, Any]:
         try:
             return TaskResult(ok=self.ok.decode(text))
-        except Exception as error:  # noqa: BLE001  # validators are user code
+        except Exception as error:  # noqa: BLE001  # user code: validators
             return _hydration_error(error)
 
     def _read_ok(self, shape: Json) -> TaskResult[Any, Any]:
         try:
             return TaskResult(ok=self.ok.from_shape(shape))
-        except Exception as error:  # noqa: BLE001  # validators and constructors are user code
+        except Exception as error:  # noqa: BLE001  # user code: validators and constructors
             return _hydration_error(error)
 
     def _error_text(self, error: Any) -> str:
@@ -103,12 +103,12 @@ class ResultCodec:
                 own = self.error_type
                 is_own = isinstance(own, type) and issubclass(own, TaskError)
                 built_in = isinstance(shape.get("error_code"), dict)
-                # The engine's own errors are plain TaskErrors, whatever the task declared.
+                # The engine's own errors are plain TaskErrors, whatever type the task declares.
                 return read_error(shape, own if is_own and not built_in else TaskError)
             if isinstance(shape, dict) and "error_code" in shape:
                 return read_error(shape)
             return codec_for(self.error_type).from_shape(shape)
-        except Exception as error:  # constructors are user code
+        except Exception as error:  # user code: constructors
             raise SerializationError(f"unreadable error: {error}") from error
 
 
@@ -116,7 +116,7 @@ UNTYPED = ResultCodec(Any, Any)
 
 
 def read_result(text: str, codec: ResultCodec = UNTYPED) -> TaskResult[Any, Any]:
-    """Read a stored result; what cannot be read is an error result itself."""
+    """Read a stored result; return an error result if it cannot be read."""
     try:
         return codec.decode(text)
     except SerializationError as error:
@@ -130,7 +130,7 @@ def read_result(text: str, codec: ResultCodec = UNTYPED) -> TaskResult[Any, Any]
 
 
 def serialize_error_payload(result: TaskResult[Any, Any]) -> str:
-    """Write an error result; a constant text if even that fails."""
+    """Write an error result; return a constant text if even that fails."""
     try:
         return UNTYPED.encode(result)
     except SerializationError:

@@ -1,4 +1,4 @@
-"""The codec as functions that answer Ok or Err (the contract's horsies.core.codec.serde)."""
+"""The codec as functions that return Ok or Err (docs/contract/tasks.md §11)."""
 
 from typing import Any, TypeAlias, TypeVar
 
@@ -28,15 +28,15 @@ __all__ = [
 
 
 def to_jsonable(value: object, annotation: Any = Any) -> SerdeResult[Json]:
-    """Turn a value into JSON values by its annotation, or by tagged shapes."""
+    """Convert a value to JSON values by its annotation, or to tagged shapes."""
     return _written(value, annotation).map(loads)
 
 
 def rehydrate_value(json: Json, annotation: Any = Any) -> SerdeResult[Any]:
-    """Turn JSON values back into the value the annotation or the tags tell."""
+    """Convert JSON values back by the annotation or their tags."""
     try:
         return Ok(codec_for(annotation).from_shape(json))
-    except Exception as error:  # noqa: BLE001  # validators and constructors are user code
+    except Exception as error:  # noqa: BLE001  # user code: validators and constructors
         return Err(_as_serialization_error(error))
 
 
@@ -56,7 +56,7 @@ def kwargs_to_json(kwargs: dict[str, Any]) -> SerdeResult[str]:
 
 
 def loads_json(text: str | None) -> SerdeResult[Json]:
-    """Parse text; nothing is None."""
+    """Parse text; None and the empty text give None."""
     try:
         return Ok(loads(text) if text else None)
     except SerializationError as error:
@@ -78,7 +78,7 @@ def json_to_kwargs(json: Json) -> SerdeResult[dict[str, Any]]:
 
 
 def task_result_from_json(json: Json, ok_type: Any = Any) -> SerdeResult[TaskResult[Any, Any]]:
-    """Read a result; an ok value that does not fit gives an error result."""
+    """Read a result; an ok value that does not match its type becomes an error result."""
     try:
         return Ok(ResultCodec(ok_type, TaskError).from_shape(json))
     except SerializationError as error:
@@ -88,7 +88,7 @@ def task_result_from_json(json: Json, ok_type: Any = Any) -> SerdeResult[TaskRes
 def _written(value: object, annotation: Any) -> SerdeResult[str]:
     try:
         return Ok(codec_for(annotation).encode(value))
-    except Exception as error:  # noqa: BLE001  # validators and serializers are user code
+    except Exception as error:  # noqa: BLE001  # user code: validators and serializers
         return Err(_as_serialization_error(error))
 
 
