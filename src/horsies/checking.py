@@ -3,8 +3,8 @@
 A phase collects all its errors, and the first phase with errors ends the check.
 """
 
-from collections.abc import Iterator, Sequence
-from typing import Any, Protocol
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Protocol
 
 from horsies.broker.postgres import PostgresBroker
 from horsies.codes import ErrorCode
@@ -12,9 +12,22 @@ from horsies.config import AppConfig
 from horsies.config.exceptions import default_code_problems, mapper_problems
 from horsies.errors import ConfigurationError, HorsiesError, SourceLocation, TaskDefinitionError
 from horsies.result import BUILTIN_CODE_REGISTRY, Err, OperationalErrorCode
+from horsies.tasks.definition import TaskDefinition
 from horsies.tasks.discovery import import_problems
 from horsies.tasks.options import read_task_options
-from horsies.tasks.registry import TaskRegistry
+
+
+class CheckedTask(Protocol):
+    """The part of a task function that `check` needs."""
+
+    @property
+    def definition(self) -> TaskDefinition: ...
+    @property
+    def task_options_json(self) -> str: ...
+    @property
+    def exception_mapper(self) -> Mapping[type[BaseException], str] | None: ...
+    @property
+    def default_unhandled_error_code(self) -> str | None: ...
 
 
 class CheckedApp(Protocol):
@@ -23,7 +36,7 @@ class CheckedApp(Protocol):
     @property
     def config(self) -> AppConfig: ...
     @property
-    def tasks(self) -> TaskRegistry[Any]: ...
+    def tasks(self) -> Mapping[str, CheckedTask]: ...
     def get_discovered_task_modules(self) -> list[str]: ...
     def get_broker(self) -> PostgresBroker: ...
 
@@ -66,7 +79,10 @@ def _policy_safety(app: CheckedApp) -> Iterator[HorsiesError]:
 
 
 def _code_problems(
-    mapper: Any, default: str | None, owner: str, location: SourceLocation | None = None
+    mapper: Mapping[type[BaseException], str] | None,
+    default: str | None,
+    owner: str,
+    location: SourceLocation | None = None,
 ) -> Sequence[HorsiesError]:
     found: list[HorsiesError] = []
     if mapper is not None:
@@ -77,7 +93,10 @@ def _code_problems(
 
 
 def _reserved_codes(
-    mapper: Any, default: str | None, owner: str, location: SourceLocation | None
+    mapper: Mapping[type[BaseException], str],
+    default: str | None,
+    owner: str,
+    location: SourceLocation | None,
 ) -> Iterator[HorsiesError]:
     codes = list(mapper.values())
     if default not in (None, OperationalErrorCode.UNHANDLED_EXCEPTION.value):

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
-from typing import Any, Self
+from typing import Self
 
 from horsies.codes import ErrorCode
 
@@ -28,7 +28,7 @@ class SourceLocation:
         return cls(frame.f_code.co_filename, frame.f_lineno)
 
     @classmethod
-    def from_function(cls, function: Callable[..., Any]) -> "SourceLocation | None":
+    def from_function(cls, function: Callable[..., object]) -> "SourceLocation | None":
         code = getattr(function, "__code__", None)
         return None if code is None else cls(code.co_filename, code.co_firstlineno)
 

@@ -11,7 +11,15 @@ import types
 from functools import lru_cache
 from typing import Annotated, Any, Literal, NewType, TypeVar, Union, cast, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, PlainSerializer, TypeAdapter, WrapSerializer
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    PlainSerializer,
+    SerializationInfo,
+    SerializerFunctionWrapHandler,
+    TypeAdapter,
+    WrapSerializer,
+)
 from pydantic.errors import PydanticSchemaGenerationError, PydanticUserError
 from pydantic_core import (
     PydanticSerializationError,
@@ -41,14 +49,14 @@ _UNREADABLE_DEPTH = 150
 _new_type: Any = NewType  # Any: type checkers accept only static types here
 
 
-def _write_shape(value: object, info: Any) -> Json:
+def _write_shape(value: object, info: SerializationInfo) -> Json:
     return to_shape(value, TagCount() if info.context is None else info.context)
 
 
 def _write_container(cls: type) -> PlainSerializer:
     # PydanticSerializationUnexpectedValue, here and in _write_class, makes a union try its next
     # member.
-    def write(value: object, info: Any) -> Json:
+    def write(value: object, info: SerializationInfo) -> Json:
         if not isinstance(value, cls):
             raise PydanticSerializationUnexpectedValue(f"expected {cls.__name__}")
         return _write_shape(value, info)
@@ -57,7 +65,9 @@ def _write_container(cls: type) -> PlainSerializer:
 
 
 def _write_class(cls: type) -> WrapSerializer:
-    def write(value: object, handler: Any, info: Any) -> Any:
+    def write(
+        value: object, handler: SerializerFunctionWrapHandler, info: SerializationInfo
+    ) -> object:
         if type(value) is cls:
             return handler(value)
         if not isinstance(value, cls):
@@ -70,8 +80,11 @@ def _write_class(cls: type) -> WrapSerializer:
 
 ANY = Annotated[Any, PlainSerializer(_write_shape)]
 _RESULT = Annotated[TaskResult[Any, Any], PlainSerializer(_write_shape)]
+_OPEN_TYPES: tuple[object, ...] = (Any, object, inspect.Parameter.empty)
+_UNIONS: tuple[object, ...] = (Union, types.UnionType)
+_EXACT_TYPES = (int, str, bool, type(None))
 _BARE_CONTAINERS = (list, tuple, dict)
-_ITEM_CONTAINERS: tuple[Any, ...] = (
+_ITEM_CONTAINERS: tuple[object, ...] = (
     list,
     set,
     frozenset,
@@ -85,9 +98,9 @@ _ITEM_CONTAINERS: tuple[Any, ...] = (
 )
 
 
-def rewrite(annotation: Any) -> Any:
+def rewrite(annotation: object) -> object:
     """Replace open types by tagged shapes; keep what pydantic can handle."""
-    if annotation in (Any, object, inspect.Parameter.empty) or isinstance(annotation, str):
+    if annotation in _OPEN_TYPES or isinstance(annotation, str):
         return ANY
     if isinstance(annotation, TypeVar):
         return ANY if annotation.__bound__ is None else rewrite(annotation.__bound__)
@@ -96,7 +109,7 @@ def rewrite(annotation: Any) -> Any:
     return _rewrite_generic(annotation, get_origin(annotation), get_args(annotation))
 
 
-def _rewrite_class(cls: type) -> Any:
+def _rewrite_class(cls: type) -> object:
     if cls is TaskResult:
         return _RESULT
     if cls in _BARE_CONTAINERS:
@@ -111,18 +124,18 @@ def _rewrite_class(cls: type) -> Any:
 
 
 def _rewrite_generic(  # noqa: PLR0911  # one return per kind of annotation
-    annotation: Any, origin: Any, arguments: tuple[Any, ...]
-) -> Any:
+    annotation: object, origin: object, arguments: tuple[object, ...]
+) -> object:
     if origin is TaskResult:
         return _RESULT
     if origin is Annotated:
         base, *metadata = arguments
         return Annotated[(rewrite(base), *metadata)]
-    if origin in (Union, types.UnionType):
+    if origin in _UNIONS:
         return Union[tuple(rewrite(argument) for argument in arguments)]  # noqa: UP007  # built at runtime
     if origin is Literal or origin is None:
         return annotation
-    if origin is dict and arguments[0] in (Any, object):
+    if origin is dict and arguments[0] in _OPEN_TYPES:
         return Annotated[annotation, _write_container(dict)]
     if origin in (collections.abc.Iterable, collections.abc.Collection):
         return list[rewrite(arguments[0])]  # type: ignore[misc]  # pydantic would return a one-time iterator
@@ -133,29 +146,31 @@ def _rewrite_generic(  # noqa: PLR0911  # one return per kind of annotation
     return annotation
 
 
-def build_adapter(annotation: Any) -> TypeAdapter[Any] | None:
+def build_adapter(annotation: object) -> TypeAdapter[object] | None:
     """Build the adapter for a rewritten annotation; None if pydantic has no schema for it."""
     try:
         # Wrapped in a NewType, because pydantic accepts no config for a model or a dataclass.
-        adapter = TypeAdapter[Any](_new_type("Value", annotation), config=_CONFIG)
+        adapter = TypeAdapter[object](_new_type("Value", annotation), config=_CONFIG)
     except (PydanticSchemaGenerationError, PydanticUserError):
         return None
     return adapter if adapter.pydantic_complete else None
 
 
 @lru_cache(maxsize=1)
-def _shape_adapter() -> TypeAdapter[Any]:
+def _shape_adapter() -> TypeAdapter[object]:
     return TypeAdapter(ANY, config=_CONFIG)
 
 
-def exact_type(annotation: Any) -> type | None:
+def exact_type(annotation: object) -> type | None:
     """Return the annotation if it is a class whose exact instances are always valid, plain JSON.
 
     Checking the type of such a value costs a tenth of a validation.
     """
     if annotation is None:
         return type(None)
-    return annotation if annotation in (int, str, bool, type(None)) else None
+    if isinstance(annotation, type) and annotation in _EXACT_TYPES:
+        return annotation
+    return None
 
 
 class TypeCodec:
@@ -163,7 +178,7 @@ class TypeCodec:
 
     __slots__ = ("adapter", "annotation", "exact")
 
-    def __init__(self, annotation: Any) -> None:
+    def __init__(self, annotation: object) -> None:
         self.annotation = annotation
         self.exact = exact_type(annotation)
         self.adapter = build_adapter(rewrite(annotation)) or _shape_adapter()
@@ -178,13 +193,13 @@ class TypeCodec:
             return dumps(cast("Json", value))
         return encode_checked(self.adapter, value, value)
 
-    def decode(self, text: str) -> Any:
+    def decode(self, text: str) -> object:
         """Read a value; raise SerializationError."""
         if '"__' not in text:
             return decode_plain(self.adapter, text)
         return self.from_shape(loads(text))
 
-    def from_shape(self, shape: Json) -> Any:
+    def from_shape(self, shape: Json) -> object:
         """Read a value from parsed JSON, which may contain tags."""
         if not has_tag(shape):
             return decode_plain(self.adapter, dumps(shape))
@@ -197,7 +212,7 @@ class TypeCodec:
         return validate(self.adapter, resolved)
 
 
-def validate(adapter: TypeAdapter[Any], value: object) -> Any:
+def validate(adapter: TypeAdapter[object], value: object) -> object:
     """Validate a Python value against the annotation."""
     try:
         return adapter.validate_python(value)
@@ -205,7 +220,7 @@ def validate(adapter: TypeAdapter[Any], value: object) -> Any:
         raise SerializationError(describe(error)) from error
 
 
-def decode_plain(adapter: TypeAdapter[Any], text: str) -> Any:
+def decode_plain(adapter: TypeAdapter[object], text: str) -> object:
     """Read text without tags."""
     try:
         return adapter.validate_json(text)
@@ -213,7 +228,7 @@ def decode_plain(adapter: TypeAdapter[Any], text: str) -> Any:
         raise SerializationError(describe(error)) from error
 
 
-def encode_checked(adapter: TypeAdapter[Any], value: object, validated: object) -> str:
+def encode_checked(adapter: TypeAdapter[object], value: object, validated: object) -> str:
     """Write `value`, or its form after validation if pydantic cannot write the original."""
     tags = TagCount()
     try:
@@ -236,7 +251,7 @@ def _refuse_depth(text: str) -> None:
         raise SerializationError("nested too deeply to be read back") from None
 
 
-def _encode_validated(adapter: TypeAdapter[Any], validated: object, tags: TagCount) -> str:
+def _encode_validated(adapter: TypeAdapter[object], validated: object, tags: TagCount) -> str:
     """Write a value that is valid only after coercion or that makes pydantic warn."""
     try:
         text = adapter.dump_json(validated, warnings="none", context=tags).decode()
@@ -256,7 +271,7 @@ def describe(error: ValidationError) -> str:
     return f"{place}: {first['msg']}" if place else str(first["msg"])
 
 
-def codec_for(annotation: Any) -> TypeCodec:
+def codec_for(annotation: object) -> TypeCodec:
     """Return the cached codec of an annotation."""
     try:
         return _cached_codec(annotation)
@@ -265,5 +280,5 @@ def codec_for(annotation: Any) -> TypeCodec:
 
 
 @lru_cache(maxsize=1024)
-def _cached_codec(annotation: Any) -> TypeCodec:
+def _cached_codec(annotation: object) -> TypeCodec:
     return TypeCodec(annotation)

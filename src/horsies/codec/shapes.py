@@ -18,7 +18,8 @@ from pydantic_core import PydanticSerializationError, from_json, to_json
 from horsies.result import TaskError, TaskResult
 from horsies.result.task import dump_code, dump_exception
 
-Json: TypeAlias = dict[str, Any] | list[Any] | str | int | float | bool | None
+JsonObject: TypeAlias = dict[str, Any]  # parsed JSON
+Json: TypeAlias = JsonObject | list[Any] | str | int | float | bool | None
 
 RESULT_TAG = "__task_result__"
 ERROR_TAG = "__task_error__"
@@ -133,7 +134,7 @@ def class_shape(value: object, tags: TagCount) -> Json:
     return {tag: True, "module": cls.__module__, "qualname": cls.__qualname__, "data": data}
 
 
-def result_shape(result: TaskResult[Any, Any], tags: TagCount) -> Json:
+def result_shape(result: TaskResult[object, object], tags: TagCount) -> Json:
     """Write the envelope of a result whose types are unknown."""
     tags.written += 1
     if result.is_ok():
@@ -146,7 +147,7 @@ def error_shape(error: object, tags: TagCount) -> Json:
     if not isinstance(error, TaskError):
         return to_shape(error, tags)
     own = error.model_dump(mode="json", exclude=set(TaskError.model_fields), warnings="error")
-    shape: dict[str, Any] = {
+    shape: JsonObject = {
         ERROR_TAG: True,
         "error_code": dump_code(error.error_code),
         "message": _writable(error.message),
@@ -159,7 +160,7 @@ def error_shape(error: object, tags: TagCount) -> Json:
     return shape
 
 
-def _writable(value: Any) -> Any:
+def _writable(value: object) -> object:
     """Replace lone surrogates, which have no encoding, by `?`: every error must be stored."""
     if isinstance(value, str) and not value.isascii():
         return value.encode("utf-8", "replace").decode()
@@ -181,7 +182,7 @@ def count_tags(shape: Json) -> int:
     return 0
 
 
-def resolve_tags(shape: Json) -> Any:
+def resolve_tags(shape: Json) -> object:
     """Convert tagged objects back to values, at any depth; everything else stays as it is."""
     if isinstance(shape, list):
         return [resolve_tags(item) for item in shape]
@@ -206,7 +207,7 @@ def read_error(shape: Json, error_type: type[TaskError] = TaskError) -> object:
     return error_type.model_validate({**fields, "data": resolve_tags(shape.get("data"))})
 
 
-def _read_result(shape: dict[str, Any]) -> TaskResult[Any, Any]:
+def _read_result(shape: JsonObject) -> TaskResult[object, object]:
     if shape.get("err") is not None:
         return TaskResult(err=read_error(shape["err"]))
     return TaskResult(ok=resolve_tags(shape.get("ok")))
@@ -222,7 +223,7 @@ def find_class(module_name: object, qualname: object) -> type | None:
     return found if isinstance(found, type) else None
 
 
-def _read_model(cls: type | None, shape: dict[str, Any]) -> BaseModel:
+def _read_model(cls: type | None, shape: JsonObject) -> BaseModel:
     if cls is None or not issubclass(cls, BaseModel):
         raise SerializationError(f"unknown model class {_class_name(shape)}")
     data: Json = shape.get("data")
@@ -232,7 +233,7 @@ def _read_model(cls: type | None, shape: dict[str, Any]) -> BaseModel:
     return cls.model_validate_json(to_json(data))
 
 
-def _read_dataclass(cls: type | None, shape: dict[str, Any]) -> object:
+def _read_dataclass(cls: type | None, shape: JsonObject) -> object:
     data = shape.get("data")
     if cls is None or not dataclasses.is_dataclass(cls) or not isinstance(data, dict):
         raise SerializationError(f"unknown dataclass {_class_name(shape)}")
@@ -245,5 +246,5 @@ def _read_dataclass(cls: type | None, shape: dict[str, Any]) -> object:
     return value
 
 
-def _class_name(shape: dict[str, Any]) -> str:
+def _class_name(shape: JsonObject) -> str:
     return f"{shape.get('module')}.{shape.get('qualname')}"

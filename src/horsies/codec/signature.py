@@ -53,9 +53,9 @@ class EncodedArguments(NamedTuple):
 class _Plan:
     """How to check a call with a given number of positional arguments."""
 
-    adapter: TypeAdapter[Any] | None
+    adapter: TypeAdapter[object] | None
     exact: tuple[type | None, ...]
-    named: tuple[tuple[str, Any], ...]
+    named: tuple[tuple[str, object], ...]
     taken: frozenset[str]
     required: frozenset[str]
 
@@ -63,13 +63,13 @@ class _Plan:
 class SignatureCodec:
     """Writes and reads the arguments of one function."""
 
-    def __init__(self, function: Callable[..., Any], annotations: Mapping[str, Any]) -> None:
+    def __init__(self, function: Callable[..., object], annotations: Mapping[str, object]) -> None:
         self.signature = inspect.signature(function)
         self._annotations = annotations
         self._plans: dict[int, _Plan] = {}
 
     def encode(
-        self, args: tuple[Any, ...], kwargs: dict[str, Any]
+        self, args: tuple[object, ...], kwargs: dict[str, object]
     ) -> Result[EncodedArguments, ArgumentsError]:
         """Bind and check arguments as a call of the function would, then write them."""
         try:
@@ -84,7 +84,7 @@ class SignatureCodec:
 
     def decode(
         self, args_json: str | None, kwargs_json: str | None
-    ) -> Result[tuple[tuple[Any, ...], dict[str, Any]], ArgumentsError]:
+    ) -> Result[tuple[tuple[object, ...], dict[str, object]], ArgumentsError]:
         """Read stored arguments, ready to be passed to the function."""
         try:
             args = self._decode_args(args_json) if args_json else ()
@@ -96,7 +96,7 @@ class SignatureCodec:
         except Exception as error:  # noqa: BLE001  # user code: validators and constructors
             return Err(_refusal(error))
 
-    def _bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Plan:
+    def _bind(self, args: tuple[object, ...], kwargs: dict[str, object]) -> _Plan:
         """Reject what the call itself would reject, without the cost of `Signature.bind`."""
         plan = self._plan(len(args))
         if not kwargs and not plan.required:
@@ -112,7 +112,7 @@ class SignatureCodec:
                 raise ArgumentsError(str(error)) from None
         return plan
 
-    def _encode_args(self, plan: _Plan, args: tuple[Any, ...]) -> str:
+    def _encode_args(self, plan: _Plan, args: tuple[object, ...]) -> str:
         if tuple(map(type, args)) == plan.exact:
             return dumps(cast("Json", args))
         if plan.adapter is not None:
@@ -124,7 +124,7 @@ class SignatureCodec:
         texts = [_encode_one(name, annotation, arg) for (name, annotation), arg in paired]
         return f"[{','.join(texts)}]"
 
-    def _encode_kwargs(self, kwargs: dict[str, Any]) -> str:
+    def _encode_kwargs(self, kwargs: dict[str, object]) -> str:
         adapter = self._kwargs_adapter
         if adapter is not None:
             try:
@@ -137,7 +137,7 @@ class SignatureCodec:
         ]
         return f"{{{','.join(texts)}}}"
 
-    def _decode_args(self, text: str) -> tuple[Any, ...]:
+    def _decode_args(self, text: str) -> tuple[object, ...]:
         stored = loads(text)
         if not isinstance(stored, list):
             raise ArgumentsError("args is not a JSON array")
@@ -146,17 +146,17 @@ class SignatureCodec:
             return tuple(stored)
         if plan.adapter is not None and '"__' not in text:
             try:
-                return tuple(plan.adapter.validate_json(text))
+                return cast("tuple[object, ...]", plan.adapter.validate_json(text))
             except ValidationError:
                 pass  # retry one by one, to name the parameter
         paired = zip(plan.named, stored, strict=True)
         return tuple(_decode_one(name, annotation, shape) for (name, annotation), shape in paired)
 
-    def _decode_kwargs(self, text: str) -> dict[str, Any]:
+    def _decode_kwargs(self, text: str) -> dict[str, object]:
         adapter = self._kwargs_adapter
         if adapter is not None and '"__' not in text:
             try:
-                return cast("dict[str, Any]", adapter.validate_json(text))
+                return cast("dict[str, object]", adapter.validate_json(text))
             except ValidationError:
                 pass  # retry one by one, to name the parameter
         stored = loads(text)
@@ -166,7 +166,7 @@ class SignatureCodec:
             name: _decode_one(name, self._annotation(name), shape) for name, shape in stored.items()
         }
 
-    def _annotation(self, name: str) -> Any:
+    def _annotation(self, name: str) -> object:
         """Return the annotation of a keyword argument."""
         if name in self._fields:
             return self._fields[name]
@@ -209,7 +209,7 @@ class SignatureCodec:
         return tuple(name for name, parameter in parameters if parameter.kind in _BY_POSITION)
 
     @cached_property
-    def _fields(self) -> dict[str, Any]:
+    def _fields(self) -> dict[str, object]:
         parameters = self.signature.parameters.items()
         return {
             name: self._annotations.get(name, Any)
@@ -225,12 +225,12 @@ class SignatureCodec:
     def _extra_name(self) -> str | None:
         return self._name_of(inspect.Parameter.VAR_KEYWORD)
 
-    def _name_of(self, kind: Any) -> str | None:
+    def _name_of(self, kind: object) -> str | None:
         parameters = self.signature.parameters.items()
         return next((name for name, parameter in parameters if parameter.kind is kind), None)
 
     @cached_property
-    def _kwargs_adapter(self) -> TypeAdapter[Any] | None:
+    def _kwargs_adapter(self) -> TypeAdapter[object] | None:
         """One adapter for all keyword arguments; None with **kwargs, whose names are unknown."""
         if self._extra_name is not None:
             return None
@@ -244,7 +244,7 @@ class SignatureCodec:
             adapter = self._dict_adapter(usable)
         return adapter
 
-    def _dict_adapter(self, fields: dict[str, Any]) -> TypeAdapter[Any] | None:
+    def _dict_adapter(self, fields: dict[str, object]) -> TypeAdapter[object] | None:
         arguments = _make_typed_dict("Arguments", fields, total=False)
         return build_adapter(Annotated[arguments, _NoUnknownNames()])
 
@@ -261,14 +261,14 @@ class _NoUnknownNames:
         return schema
 
 
-def _encode_one(name: str, annotation: Any, value: object) -> str:
+def _encode_one(name: str, annotation: object, value: object) -> str:
     try:
         return codec_for(annotation).encode(value)
     except SerializationError as error:
         raise ArgumentsError(f"parameter {name!r}: {error}") from error
 
 
-def _decode_one(name: str, annotation: Any, shape: Json) -> Any:
+def _decode_one(name: str, annotation: object, shape: Json) -> object:
     try:
         return codec_for(annotation).from_shape(shape)
     except SerializationError as error:

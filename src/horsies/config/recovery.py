@@ -1,7 +1,7 @@
 """When the tasks of an unresponsive worker are recovered, and how long old rows are kept."""
 
 from collections.abc import Iterator
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 from pydantic import BeforeValidator, Field
 
@@ -13,7 +13,7 @@ from horsies.states import TASK_TERMINAL_STATES, TaskStatus
 _RetentionHours = Annotated[int, Field(ge=1, le=43_800)]
 
 
-def _terminal_keys(value: Any) -> Any:
+def _terminal_keys(value: object) -> object:
     if not isinstance(value, dict):
         return value
     return {_terminal_state(key): hours for key, hours in value.items()}

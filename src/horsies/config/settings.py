@@ -24,7 +24,7 @@ class Settings(BaseModel):
 
     if not TYPE_CHECKING:  # type checkers should see the fields, not **data
 
-        def __init__(self, **data: Any) -> None:
+        def __init__(self, **data: object) -> None:
             try:
                 super().__init__(**data)
             except Refused as refused:

@@ -1,6 +1,7 @@
 """TaskResult and TaskError: what a task returns and what a caller reads back."""
 
 import traceback
+from collections.abc import Mapping
 from enum import Enum
 from types import GenericAlias
 from typing import (
@@ -113,7 +114,7 @@ class TaskResult(Generic[T_co, E_co]):
 
     if not TYPE_CHECKING:  # type checkers check the number of parameters themselves
 
-        def __class_getitem__(cls, parameters: Any) -> Any:
+        def __class_getitem__(cls, parameters: object) -> object:
             # The task decorator rejects a wrong number, because it knows the place and the cure.
             if isinstance(parameters, tuple) and len(parameters) == 2:
                 return super().__class_getitem__(parameters)
@@ -198,11 +199,11 @@ class TaskResult(Generic[T_co, E_co]):
         )
 
 
-def _from_envelope(envelope: dict[str, Any]) -> "TaskResult[Any, Any]":
+def _from_envelope(envelope: Mapping[str, object]) -> "TaskResult[object, object]":
     if envelope["err"] is not None:
         return TaskResult(err=envelope["err"])
     return TaskResult(ok=envelope["ok"])
 
 
-def _to_envelope(result: "TaskResult[Any, Any]") -> dict[str, Any]:
+def _to_envelope(result: "TaskResult[object, object]") -> dict[str, object]:
     return {"__task_result__": True, "ok": result.ok, "err": result.err}

@@ -5,7 +5,7 @@ import inspect
 import typing
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, get_args, get_origin
+from typing import Annotated, get_args, get_origin
 
 from horsies.codes import ErrorCode
 from horsies.config.exceptions import default_code_problems, mapper_problems
@@ -31,12 +31,12 @@ _KNOWN_OPTIONS = (
 class ReturnType:
     """The declared return type of a task; plain means without a TaskResult around it."""
 
-    ok: Any
-    err: Any
+    ok: object
+    err: object
     is_plain: bool
 
 
-def refuse_decorated(function: Callable[..., Any]) -> None:
+def refuse_decorated(function: Callable[..., object]) -> None:
     """Reject a function that another decorator has wrapped: its signature may be different."""
     plain = inspect.isfunction(function) or inspect.ismethod(function)
     if plain and not hasattr(function, "__wrapped__") and not _closes_over_function(function):
@@ -50,7 +50,7 @@ def refuse_decorated(function: Callable[..., Any]) -> None:
     )
 
 
-def _closes_over_function(function: Callable[..., Any]) -> bool:
+def _closes_over_function(function: Callable[..., object]) -> bool:
     for cell in getattr(function, "__closure__", None) or ():
         try:
             content = cell.cell_contents
@@ -61,7 +61,7 @@ def _closes_over_function(function: Callable[..., Any]) -> bool:
     return False
 
 
-def resolve_annotations(function: Callable[..., Any]) -> dict[str, Any]:
+def resolve_annotations(function: Callable[..., object]) -> dict[str, object]:
     """Evaluate annotations; leave out each one that cannot be evaluated."""
     try:
         return typing.get_type_hints(function, include_extras=True)
@@ -69,8 +69,8 @@ def resolve_annotations(function: Callable[..., Any]) -> dict[str, Any]:
         return _resolve_each(function)
 
 
-def _resolve_each(function: Callable[..., Any]) -> dict[str, Any]:
-    resolved: dict[str, Any] = {}
+def _resolve_each(function: Callable[..., object]) -> dict[str, object]:
+    resolved: dict[str, object] = {}
     for name, annotation in inspect.get_annotations(function).items():
 
         def holder() -> None: ...
@@ -85,8 +85,8 @@ def _resolve_each(function: Callable[..., Any]) -> dict[str, Any]:
 
 
 def read_return_type(
-    function: Callable[..., Any],
-    annotations: Mapping[str, Any],
+    function: Callable[..., object],
+    annotations: Mapping[str, object],
     location: SourceLocation | None,
     *,
     allow_plain_returns: bool,
@@ -119,7 +119,7 @@ def read_return_type(
     )
 
 
-def check_options(options: Mapping[str, Any], location: SourceLocation | None) -> None:
+def check_options(options: Mapping[str, object], location: SourceLocation | None) -> None:
     """Reject unknown options, a deadline, and a retry policy of the wrong type."""
     if options.get("good_until") is not None:
         raise _invalid_option(
@@ -149,7 +149,9 @@ def check_options(options: Mapping[str, Any], location: SourceLocation | None) -
         )
 
 
-def check_error_codes(options: Mapping[str, Any], name: str, location: Any) -> None:
+def check_error_codes(
+    options: Mapping[str, object], name: str, location: SourceLocation | None
+) -> None:
     """Reject an invalid exception mapper or default error code."""
     owner = f"task {name!r}"
     if (mapper := options.get("exception_mapper")) is not None:
@@ -183,21 +185,11 @@ def read_execution(
             )
 
 
-def check_time_limits(options: Mapping[str, Any], location: SourceLocation | None) -> None:
+def check_time_limits(options: Mapping[str, object], location: SourceLocation | None) -> None:
     """Reject limits outside one second to one day, and a soft limit at or above the hard one."""
-    low, high = _TIME_LIMIT_RANGE_MS
-    for key in ("timeout_ms", "soft_timeout_ms"):
-        value = options.get(key)
-        if value is None:
-            continue
-        if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
-            raise _invalid_option(
-                f"{key} must be an integer from {low} to {high}",
-                f"{key}={value!r}",
-                "give the limit in milliseconds",
-                location,
-            )
-    hard, soft = options.get("timeout_ms"), options.get("soft_timeout_ms")
+    hard, soft = (
+        _time_limit(key, options.get(key), location) for key in ("timeout_ms", "soft_timeout_ms")
+    )
     if hard is not None and soft is not None and soft >= hard:
         raise _invalid_option(
             "soft_timeout_ms must be below timeout_ms",
@@ -205,6 +197,20 @@ def check_time_limits(options: Mapping[str, Any], location: SourceLocation | Non
             "leave the task some time to clean up",
             location,
         )
+
+
+def _time_limit(key: str, value: object, location: SourceLocation | None) -> int | None:
+    low, high = _TIME_LIMIT_RANGE_MS
+    if value is None:
+        return None
+    if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
+        raise _invalid_option(
+            f"{key} must be an integer from {low} to {high}",
+            f"{key}={value!r}",
+            "give the limit in milliseconds",
+            location,
+        )
+    return value
 
 
 def check_name(name: object, location: SourceLocation | None) -> None:

@@ -15,7 +15,7 @@ from typing import Any, Literal
 from pydantic import ValidationError
 
 from horsies.codec.annotated import codec_for, describe
-from horsies.codec.results import ResultCodec, read_result, serialize_error_payload
+from horsies.codec.results import AnyResult, ResultCodec, read_result, serialize_error_payload
 from horsies.codec.signature import ArgumentsError, EncodedArguments, SignatureCodec, byte_count
 from horsies.config import AppConfig
 from horsies.errors import SourceLocation
@@ -35,7 +35,6 @@ from horsies.tasks.queues import resolve_queue
 from horsies.tasks.retry import RetryPolicy
 
 Execution = Literal["process", "async", "blocking"]
-AnyResult = TaskResult[Any, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -60,11 +59,11 @@ class TaskDefinition:
     results: ResultCodec
 
     @property
-    def ok_type(self) -> Any:
+    def ok_type(self) -> object:
         return self.returns.ok
 
     @property
-    def err_type(self) -> Any:
+    def err_type(self) -> object:
         return self.returns.err
 
     @property
@@ -84,14 +83,14 @@ class TaskDefinition:
         return self.options.soft_timeout_ms
 
     def encode_arguments(
-        self, args: tuple[Any, ...], kwargs: dict[str, Any]
+        self, args: tuple[object, ...], kwargs: dict[str, object]
     ) -> Result[EncodedArguments, ArgumentsError]:
         """Check arguments against the signature and write them."""
         return self.signature.encode(args, kwargs)
 
     def decode_arguments(
         self, args_json: str | None, kwargs_json: str | None
-    ) -> Result[tuple[tuple[Any, ...], dict[str, Any]], TaskError]:
+    ) -> Result[tuple[tuple[object, ...], dict[str, object]], TaskError]:
         """Read stored arguments, ready to be passed to the function."""
         decoded = self.signature.decode(args_json, kwargs_json)
         if isinstance(decoded, Err):
@@ -128,7 +127,7 @@ class TaskDefinition:
             )
         )
 
-    def call(self, *args: Any, **kwargs: Any) -> AnyResult:
+    def call(self, *args: object, **kwargs: object) -> AnyResult:
         """Run the function now, in this thread."""
         try:
             value = self.function(*args, **kwargs)
@@ -138,7 +137,7 @@ class TaskDefinition:
             return self.judge_exception(error)
         return self.judge(value)
 
-    async def call_async(self, *args: Any, **kwargs: Any) -> AnyResult:
+    async def call_async(self, *args: object, **kwargs: object) -> AnyResult:
         """Run the coroutine function now, in this event loop."""
         try:
             value = await self.function(*args, **kwargs)
@@ -251,7 +250,7 @@ def define_task(
     )
 
 
-def _failure(code: BuiltInTaskCode, message: str, data: Any = None) -> AnyResult:
+def _failure(code: BuiltInTaskCode, message: str, data: object = None) -> AnyResult:
     return TaskResult(err=TaskError(error_code=code, message=message, data=data))
 
 
@@ -265,5 +264,5 @@ def _shown(value: object) -> object:
     return value if isinstance(value, (bool, int, str, type(None))) else reprlib.repr(value)
 
 
-def _type_name(annotation: Any) -> str:
+def _type_name(annotation: object) -> str:
     return annotation.__name__ if isinstance(annotation, type) else str(annotation)

@@ -3,11 +3,12 @@
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
-from typing import Any, cast
+from typing import cast
 
 from pydantic import ValidationError
 from pydantic_core import from_json, to_json
 
+from horsies.codec.shapes import JsonObject
 from horsies.config.exceptions import code_problem
 from horsies.result import Err, Ok, Result
 from horsies.tasks.retry import RetryPolicy
@@ -33,7 +34,7 @@ class StoredOptions:
 def write_task_options(options: StoredOptions) -> str:
     """Write options as compact JSON; leave out optional keys that are not set."""
     policy = options.retry_policy
-    written: dict[str, Any] = {
+    written: dict[str, object] = {
         "retry_policy": None
         if policy is None
         else {
@@ -65,7 +66,7 @@ def read_task_options(text: str) -> Result[StoredOptions, str]:
         return Err(f"invalid task_options_json: {error}")
     if not isinstance(stored, dict):
         return Err("task_options_json must be an object")
-    options = cast("dict[str, Any]", stored)
+    options = cast("JsonObject", stored)
     policy = _read_policy(options.get("retry_policy"))
     if isinstance(policy, Err):
         return policy
@@ -75,7 +76,7 @@ def read_task_options(text: str) -> Result[StoredOptions, str]:
         return Err(f"invalid task_options_json: {error}")
 
 
-def _make_options(options: dict[str, Any], policy: RetryPolicy | None) -> StoredOptions:
+def _make_options(options: JsonObject, policy: RetryPolicy | None) -> StoredOptions:
     good_until = options.get("good_until")
     return StoredOptions(
         retry_policy=policy,
@@ -88,7 +89,7 @@ def _make_options(options: dict[str, Any], policy: RetryPolicy | None) -> Stored
     )
 
 
-def _optional_int(options: dict[str, Any], key: str) -> int | None:
+def _optional_int(options: JsonObject, key: str) -> int | None:
     value = options.get(key)
     if value is not None and (not isinstance(value, int) or isinstance(value, bool)):
         raise TypeError(f"{key} must be an integer")
@@ -100,7 +101,7 @@ def _read_policy(stored: object) -> Result[RetryPolicy | None, str]:
         return Ok(None)
     if not isinstance(stored, dict):
         return Err("retry_policy must be an object")
-    policy = cast("dict[str, Any]", stored)
+    policy = cast("JsonObject", stored)
     if "auto_retry_for" not in policy:
         return Err("retry_policy.auto_retry_for is required")
     if problem := _codes_problem(policy["auto_retry_for"]):
