@@ -1,5 +1,6 @@
 """Expand and import task modules, given by dotted name, file or glob, and report failures."""
 
+import contextlib
 import glob
 import hashlib
 import importlib
@@ -137,9 +138,8 @@ def _load_file(path: Path) -> ModuleType:
         raise ImportError(f"cannot import {path}")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
-    try:
+    with contextlib.ExitStack() as undo:
+        undo.callback(sys.modules.pop, name, None)
         spec.loader.exec_module(module)
-    except BaseException:
-        del sys.modules[name]
-        raise
+        undo.pop_all()
     return module
