@@ -13,6 +13,7 @@ from horsies.result import Err
 from horsies.result.broker import BrokerResult
 
 T = TypeVar("T")
+_PAST = {"cancel": "cancelled", "requeue": "requeued"}
 
 
 class FilterOptions(TypedDict):
@@ -53,8 +54,8 @@ def change_matching(
     if count == 0:
         return
     if not wanted["yes"]:
-        click.confirm(f"{verb} them?", abort=True)
-    click.echo(f"{_value(change(matching))} task(s): {verb} done")
+        click.confirm(f"{verb.capitalize()} them?", abort=True)
+    click.echo(f"{_value(change(matching))} task(s) {_PAST[verb]}")
 
 
 def report_one(result: BrokerResult[bool], done: str) -> None:
