@@ -1,10 +1,10 @@
-"""The phases of `app.check`: errors inside one phase are collected.
+"""The phases of `app.check` (docs/contract/errors.md §4).
 
-A phase with errors ends the run.
+A phase collects all its errors, and the first phase with errors ends the check.
 """
 
-from collections.abc import Iterator, Sequence
-from typing import Any, Protocol
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Protocol
 
 from horsies.broker.postgres import PostgresBroker
 from horsies.codes import ErrorCode
@@ -12,24 +12,37 @@ from horsies.config import AppConfig
 from horsies.config.exceptions import default_code_problems, mapper_problems
 from horsies.errors import ConfigurationError, HorsiesError, SourceLocation, TaskDefinitionError
 from horsies.result import BUILTIN_CODE_REGISTRY, Err, OperationalErrorCode
+from horsies.tasks.definition import TaskDefinition
 from horsies.tasks.discovery import import_problems
 from horsies.tasks.options import read_task_options
-from horsies.tasks.registry import TaskRegistry
+
+
+class CheckedTask(Protocol):
+    """The part of a task function that `check` needs."""
+
+    @property
+    def definition(self) -> TaskDefinition: ...
+    @property
+    def task_options_json(self) -> str: ...
+    @property
+    def exception_mapper(self) -> Mapping[type[BaseException], str] | None: ...
+    @property
+    def default_unhandled_error_code(self) -> str | None: ...
 
 
 class CheckedApp(Protocol):
-    """The part of an app that is checked."""
+    """The part of an app that `check` needs."""
 
     @property
     def config(self) -> AppConfig: ...
     @property
-    def tasks(self) -> TaskRegistry[Any]: ...
+    def tasks(self) -> Mapping[str, CheckedTask]: ...
     def get_discovered_task_modules(self) -> list[str]: ...
     def get_broker(self) -> PostgresBroker: ...
 
 
 def check(app: CheckedApp, *, live: bool) -> list[HorsiesError]:
-    """Run the phases in order and return the errors of the first that has any."""
+    """Run the phases in order and return the errors of the first one that has any."""
     phases = [_imports, _policy_safety, *([_database] if live else [])]
     for phase in phases:
         if errors := list(phase(app)):
@@ -61,12 +74,15 @@ def _policy_safety(app: CheckedApp) -> Iterator[HorsiesError]:
                 f"{owner}: {options.err_value}",
                 ErrorCode.TASK_INVALID_OPTIONS,
                 task.definition.location,
-                help_text="let @app.task write task_options_json; do not assign it by hand",
+                help_text="let @app.task write task_options_json and do not assign it yourself",
             )
 
 
 def _code_problems(
-    mapper: Any, default: str | None, owner: str, location: SourceLocation | None = None
+    mapper: Mapping[type[BaseException], str] | None,
+    default: str | None,
+    owner: str,
+    location: SourceLocation | None = None,
 ) -> Sequence[HorsiesError]:
     found: list[HorsiesError] = []
     if mapper is not None:
@@ -77,7 +93,10 @@ def _code_problems(
 
 
 def _reserved_codes(
-    mapper: Any, default: str | None, owner: str, location: SourceLocation | None
+    mapper: Mapping[type[BaseException], str],
+    default: str | None,
+    owner: str,
+    location: SourceLocation | None,
 ) -> Iterator[HorsiesError]:
     codes = list(mapper.values())
     if default not in (None, OperationalErrorCode.UNHANDLED_EXCEPTION.value):
@@ -85,10 +104,10 @@ def _reserved_codes(
     for code in codes:
         if code in BUILTIN_CODE_REGISTRY:
             yield ConfigurationError(
-                f"{owner}: {code!r} is a built-in error code and cannot be used as one of yours",
+                f"{owner}: {code!r} is a built-in error code and cannot be one of your own",
                 ErrorCode.CHECK_RESERVED_CODE_COLLISION,
                 location,
-                help_text="choose another code, for example with a prefix of your own",
+                help_text="choose another code, for example with your own prefix",
             )
 
 
@@ -98,5 +117,5 @@ def _database(app: CheckedApp) -> Iterator[HorsiesError]:
         yield ConfigurationError(
             f"the database does not answer: {pong.err_value.message}",
             ErrorCode.BROKER_INVALID_URL,
-            help_text="check the URL, that the server runs and that it accepts this user",
+            help_text="check the URL, that the server is running, and that it accepts this user",
         )

@@ -1,4 +1,4 @@
-"""The only source of time: wall clock for records, monotonic clock for waiting, jitter for both."""
+"""The only source of time: a wall clock for records, a monotonic clock for waits, and jitter."""
 
 import random
 import time
@@ -8,7 +8,7 @@ _random = random.SystemRandom()
 
 
 def utc_now() -> datetime:
-    """The producer's or worker's own wall clock; the database's clock decides everything else."""
+    """Return the wall clock of this process; the clock of the database decides everything else."""
     return datetime.now(UTC)
 
 
@@ -17,12 +17,12 @@ def monotonic() -> float:
 
 
 def since_boot() -> float:
-    """Seconds since this machine started: the clock of process start times, which nobody sets."""
-    if hasattr(time, "CLOCK_BOOTTIME"):  # counts sleep as well, where monotonic() does not
+    """Return seconds since boot: the clock of process start times, which nobody can set."""
+    if hasattr(time, "CLOCK_BOOTTIME"):  # includes time asleep, unlike monotonic()
         return time.clock_gettime(time.CLOCK_BOOTTIME)
     return time.monotonic()
 
 
 def jittered(seconds: float, *, low: float = 0.75, high: float = 1.25) -> float:
-    """`seconds` spread uniformly, so that many processes do not act in step."""
+    """Spread `seconds` uniformly, so that many processes do not act in step."""
     return seconds * _random.uniform(low, high)

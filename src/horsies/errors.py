@@ -1,4 +1,4 @@
-"""Startup errors: misuse and misconfiguration, found before anything runs, shown compiler style."""
+"""Startup errors: misuse and misconfiguration, rendered like compiler errors."""
 
 import linecache
 import os
@@ -9,14 +9,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
-from typing import Any, Self
+from typing import Self
 
 from horsies.codes import ErrorCode
 
 
 @dataclass(frozen=True, slots=True)
 class SourceLocation:
-    """A place in a source file; columns count from 1, `end_column` is the first one after."""
+    """A place in a source file; columns count from 1, and `end_column` is exclusive."""
 
     file: str
     line: int
@@ -28,12 +28,12 @@ class SourceLocation:
         return cls(frame.f_code.co_filename, frame.f_lineno)
 
     @classmethod
-    def from_function(cls, function: Callable[..., Any]) -> "SourceLocation | None":
+    def from_function(cls, function: Callable[..., object]) -> "SourceLocation | None":
         code = getattr(function, "__code__", None)
         return None if code is None else cls(code.co_filename, code.co_firstlineno)
 
     def get_source_line(self) -> str | None:
-        """Return the line without its line end, or None if the file cannot be read."""
+        """Return the line without its newline, or None if the file cannot be read."""
         text = linecache.getline(self.file, self.line)
         return text.rstrip("\r\n") if text else None
 
@@ -43,7 +43,7 @@ class SourceLocation:
 
 
 class HorsiesError(Exception):
-    """A wrong definition or configuration: what, where, and how to cure it."""
+    """An invalid definition or configuration: what is wrong, where, and how to fix it."""
 
     def __init__(
         self,
@@ -94,23 +94,23 @@ class HorsiesError(Exception):
 
 
 class ConfigurationError(HorsiesError, ValueError):
-    """Wrong configuration, queue or command line."""
+    """An invalid configuration, queue or command line."""
 
 
 class TaskDefinitionError(HorsiesError, TypeError):
-    """Wrong use of the task decorator."""
+    """The task decorator was used incorrectly."""
 
 
 class WorkflowValidationError(HorsiesError):
-    """Wrong workflow spec, definition or node."""
+    """An invalid workflow spec, definition or node."""
 
 
 class RegistryError(HorsiesError):
-    """A task name that is unknown or taken."""
+    """A task name is unknown or already taken."""
 
 
 class NotRegistered(RegistryError, KeyError):  # noqa: N818  # the contract's name
-    """No task of this name in this process."""
+    """This process has no task with this name."""
 
     def __init__(self, task_name: str) -> None:
         super().__init__(
@@ -122,7 +122,7 @@ class NotRegistered(RegistryError, KeyError):  # noqa: N818  # the contract's na
 
 
 class DuplicateTaskNameError(RegistryError):
-    """Two places define a task of the same name."""
+    """Two places define a task with the same name."""
 
     def __init__(
         self,
@@ -135,7 +135,7 @@ class DuplicateTaskNameError(RegistryError):
             ErrorCode.TASK_DUPLICATE_NAME,
             location,
             notes,
-            "give each task a name of its own",
+            "give each task a unique name",
         )
         self.task_name = task_name
 
@@ -154,7 +154,7 @@ class ValidationReport:
         return bool(self.errors)
 
     def to_error(self) -> HorsiesError | None:
-        """Return nothing, the only error, or one that carries them all."""
+        """Return None, the only error, or one error that contains all of them."""
         if len(self.errors) < 2:
             return self.errors[0] if self.errors else None
         return MultipleValidationErrors("", self)
@@ -168,7 +168,7 @@ class ValidationReport:
         return self.format_rust_style(use_colors=False)
 
 
-class MultipleValidationErrors(HorsiesError, ValueError):  # noqa: N818  # as above
+class MultipleValidationErrors(HorsiesError, ValueError):  # noqa: N818  # the contract's name
     """Two or more errors of one phase, in `report`."""
 
     def __init__(self, message: str, report: ValidationReport) -> None:
@@ -220,7 +220,7 @@ def _location_lines(location: SourceLocation | None, paint: _Paint) -> list[str]
 
 
 def location_of(error: BaseException) -> SourceLocation | None:
-    """The last line of the user's own code that an exception passed through."""
+    """Return the last line of user code in the traceback of an exception."""
     if isinstance(error, SyntaxError) and error.filename and error.lineno:
         return SourceLocation(error.filename, error.lineno)
     found = None
@@ -231,7 +231,7 @@ def location_of(error: BaseException) -> SourceLocation | None:
 
 
 def _user_location() -> SourceLocation | None:
-    """Find the first frame that is neither ours nor an installed library's."""
+    """Find the first frame outside this package and installed libraries."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         if not _is_foreign(frame.f_code.co_filename):
@@ -241,7 +241,7 @@ def _user_location() -> SourceLocation | None:
 
 
 def _is_foreign(filename: str) -> bool:
-    # Console scripts are foreign too: the frame of `bin/horsies` helps nobody.
+    # Console scripts are foreign too: a frame in `bin/horsies` does not help the user.
     installed = map(sysconfig.get_path, ("stdlib", "purelib", "platlib", "scripts"))
     directories = (str(Path(__file__).parent), *installed)
     return filename.startswith(("<", *(directory + os.sep for directory in directories)))

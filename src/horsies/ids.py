@@ -1,6 +1,6 @@
 """Time-ordered ids: UUID version 7 as text.
 
-Increasing within a process even inside one millisecond.
+Within a process, ids increase even inside one millisecond.
 """
 
 import os
@@ -14,12 +14,12 @@ _counter = 0
 
 
 def new_id() -> str:
-    """Make one id."""
+    """Return a new id."""
     return new_ids(1)[0]
 
 
 def new_ids(count: int) -> list[str]:
-    """Make `count` ids in ascending order."""
+    """Return `count` new ids in ascending order."""
     global _last_ms, _counter  # noqa: PLW0603 - one sequence per process is the point
     made: list[str] = []
     tails = memoryview(os.urandom(4 * count)).cast("I")

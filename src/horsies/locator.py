@@ -1,6 +1,6 @@
-"""Finds the app a command line names: `shop.queue:app`, `shop.queue`.
+"""Find the app that a command line names.
 
-`shop/queue.py:app` or `shop/queue.py`.
+A locator is `shop.queue:app`, `shop.queue`, `shop/queue.py:app` or `shop/queue.py`.
 """
 
 import os
@@ -17,9 +17,9 @@ _PROJECT_FILES = ("pyproject.toml", "setup.cfg", "setup.py")
 
 
 def load_app(locator: str | None) -> Horsies:
-    """Import the module and take its app; sends while importing are suppressed."""
+    """Import the module and return its app; suppress sends during the import."""
     if not locator:
-        raise _refusal("no app module given", "name it, as in: horsies worker shop.queue:app")
+        raise _refusal("no app module given", "name it, for example: horsies worker shop.queue:app")
     entry, attribute = _split(locator)
     _add_working_directory()
     module = _import(entry)
@@ -66,10 +66,10 @@ def _import(entry: str) -> ModuleType:
             f"file not found: {entry}", "check the path and the working directory"
         ) from None
     except ImportError as error:
-        cure = "check the name; modules are found beside a pyproject.toml, or by PYTHONPATH"
+        cure = "check the name; modules are found next to a pyproject.toml or through PYTHONPATH"
         place = location_of(error)
         raise _refusal(f"cannot import {entry!r}: {error}", cure, place) from error
-    except Exception as error:  # the module's own code is user code
+    except Exception as error:  # user code: the module runs while it is imported
         raise module_error(entry, error) from error
     finally:
         if before is None:
@@ -97,7 +97,7 @@ def _only_app(module: ModuleType, entry: str) -> Horsies:
 
 def _choices(module: ModuleType) -> str:
     names = ", ".join(_apps(module))
-    return f"choose one with module:name, from {names}" if names else "add one: app = Horsies()"
+    return f"choose one as module:name, from {names}" if names else "add one: app = Horsies()"
 
 
 def _apps(module: ModuleType) -> dict[str, Horsies]:

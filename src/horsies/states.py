@@ -1,10 +1,10 @@
-"""The states of a task and of an attempt, and the moves between them (docs/states.md)."""
+"""The states of tasks and attempts, and the transitions between them (docs/states.md)."""
 
 from enum import Enum, StrEnum
 
 
 class TaskStatus(Enum):
-    """Where a task stands; the value is the text stored in the row."""
+    """The state of a task; the value is the text in its row."""
 
     PENDING = "PENDING"
     CLAIMED = "CLAIMED"
@@ -16,17 +16,17 @@ class TaskStatus(Enum):
 
     @property
     def is_terminal(self) -> bool:
-        """Whether no automatic move leaves this state."""
+        """Whether no automatic transition leaves this state."""
         return self in TASK_TERMINAL_STATES
 
     @property
     def display(self) -> str:
-        """The state in words for people."""
+        """The name of the state for display."""
         return _DISPLAY_AND_NUMBER[self][0]
 
     @property
     def numeric(self) -> int:
-        """The state as a number: 0 waiting, 1 running, 2 and above ended."""
+        """The state as a number: 0 is waiting, 1 is running, 2 and above are terminal."""
         return _DISPLAY_AND_NUMBER[self][1]
 
 
@@ -52,8 +52,8 @@ TASK_TERMINAL_STATES: frozenset[TaskStatus] = frozenset(
     {TaskStatus.COMPLETED, TaskStatus.FAILED, TaskStatus.CANCELLED, TaskStatus.EXPIRED}
 )
 
-# From → to. CLAIMED → CLAIMED is a takeover after the lease; PENDING → RUNNING is claim and start
-# in one statement; the way out of a terminal state is only the user's explicit requeue.
+# From → to. CLAIMED → CLAIMED is a takeover after the lease has expired. PENDING → RUNNING is claim
+# and start in one statement. Only the user's explicit requeue leaves a terminal state.
 TASK_TRANSITIONS: dict[TaskStatus, frozenset[TaskStatus]] = {
     TaskStatus.PENDING: frozenset(
         {TaskStatus.CLAIMED, TaskStatus.RUNNING, TaskStatus.EXPIRED, TaskStatus.CANCELLED}

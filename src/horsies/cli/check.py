@@ -13,11 +13,12 @@ from horsies.locator import load_app
 @click.command("check")
 @takes_app
 @click.option("--loglevel", type=LEVELS, default="WARNING", show_default=True)
-@click.option("--live", is_flag=True, help="Also ask the database for an answer.")
+@click.option("--live", is_flag=True, help="Also check that the database answers.")
 def command(locator: str | None, loglevel: str, *, live: bool) -> None:
-    """Check the app in MODULE: configuration, task modules, policies; with --live its database.
+    """Check the configuration, task modules and policies of the app in MODULE.
 
-    All problems are shown at once, each with its place and its cure. Exits 1 when there is one.
+    Prints all problems of a phase at once, each with its place and how to fix it. Exits with 1 if
+    there are any.
     """
     logging.basicConfig(level=loglevel.upper(), stream=sys.stderr)
     app = load_app(locator)

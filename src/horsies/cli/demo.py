@@ -1,4 +1,4 @@
-"""`horsies demo`: a worker and a few hundred tasks in one terminal, through the public API only."""
+"""`horsies demo`: run a worker and a few hundred tasks, through the public API only."""
 
 import asyncio
 import contextlib
@@ -35,21 +35,21 @@ _FINISH_S = 60
 _LOG_TAIL_LINES = 15
 _PLACES = {"async": "event loop", "process": "child process", "blocking": "thread"}
 T = TypeVar("T")
-Groups = Mapping[str, list[TaskHandle[Any]]]
+Groups = Mapping[str, list[TaskHandle[Any]]]  # the tasks return values of several types
 
 
 class DemoFailedError(click.ClickException):
-    """The demo could not show what it promises."""
+    """The demo did not work as promised."""
 
 
 @click.command("demo")
 def command() -> None:
     """Start a worker, send a few hundred tasks and show what happens.
 
-    Uses the embedded PostgreSQL, or the one HORSIES_DATABASE_URL names. Takes a few seconds, ends
-    by itself and leaves nothing running. Its tasks have a queue of their own, `horsies_demo`.
+    Uses the embedded PostgreSQL, or the one that HORSIES_DATABASE_URL names. Takes a few seconds,
+    ends by itself and leaves nothing running. Its tasks use their own queue, `horsies_demo`.
     """
-    # Imported late: without any database the import says what to do about it.
+    # Imported late: without a database, this import raises an error that says what to do.
     from horsies.cli.demo_app import app
 
     console = Console(highlight=False)
@@ -62,13 +62,13 @@ def command() -> None:
         raise
     demo_report.print_summary(console, story)
     if problems := story.problems():
-        raise DemoFailedError("the demo saw what it did not expect: " + "; ".join(problems))
+        raise DemoFailedError("the demo saw unexpected results: " + "; ".join(problems))
     demo_report.print_next_steps(console, is_embedded=app.config.broker.is_embedded)
 
 
 @contextlib.contextmanager
 def _database(app: Horsies, console: Console) -> Generator[None]:
-    """The database; the embedded server is ended afterwards unless others use it."""
+    """Provide the database; afterwards, stop the embedded server unless others use it."""
     with contextlib.ExitStack() as afterwards:
         if app.config.broker.is_embedded:
             if not embedded_postgres.status().is_running:
@@ -78,7 +78,9 @@ def _database(app: Horsies, console: Console) -> Generator[None]:
             afterwards.callback(server.release)
         answer = app.ping_database(timeout_ms=5_000)
         if isinstance(answer, Err):
-            cure = "check HORSIES_DATABASE_URL or DATABASE_URL; without them the demo is embedded"
+            cure = (
+                "check HORSIES_DATABASE_URL or DATABASE_URL; unset both to use the embedded server"
+            )
             raise DemoFailedError(f"{answer.err_value.message}\n{cure}")
         ping = answer.ok_value
         console.print(f"PostgreSQL {ping.server_version} answers in {ping.round_trip_ms:.1f} ms")
@@ -103,7 +105,7 @@ async def _run(app: Horsies, console: Console) -> Story:
             failure = group.exceptions[0]
         finally:
             await app.get_broker().close_async()
-        raise DemoFailedError(f"{failure}\nThe worker's last words:\n{_tail(log)}") from failure
+        raise DemoFailedError(f"{failure}\nThe end of the worker's log:\n{_tail(log)}") from failure
 
 
 def _tail(log: Path) -> str:
@@ -112,7 +114,7 @@ def _tail(log: Path) -> str:
 
 @contextlib.asynccontextmanager
 async def _worker(log: Path) -> AsyncGenerator[Process]:
-    """A real worker in a session of its own, so that Ctrl-C reaches only us and we end it."""
+    """Run a real worker in its own session, so that Ctrl-C reaches only us and we stop it."""
     with log.open("wb") as output:
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-P", "-m", "horsies.cli.main"),
@@ -136,10 +138,10 @@ async def _worker(log: Path) -> AsyncGenerator[Process]:
 
 @contextlib.asynccontextmanager
 async def _failing_with(process: Process) -> AsyncGenerator[None]:
-    """End the block with an error when the worker ends before it."""
+    """Make the block fail if the worker exits before the block ends."""
 
     async def watch() -> None:
-        raise DemoFailedError(f"the worker ended with exit code {await process.wait()}")
+        raise DemoFailedError(f"the worker exited with code {await process.wait()}")
 
     async with asyncio.TaskGroup() as group:
         watching = group.create_task(watch(), name="watch worker")
@@ -181,13 +183,13 @@ async def _send_and_watch(app: Horsies, console: Console) -> Story:
 
 
 async def _send() -> Groups:
-    """Send everything: many at once, one by one, later, and one that is already there."""
+    """Send tasks in bulk, one by one, with a delay, and one whose unique key is taken."""
     from horsies.cli import demo_app as tasks
 
-    # What an interrupted demo leaves behind is not run by the next one.
+    # The tasks expire, so that the next demo does not run those of an interrupted one.
     until = datetime.now(UTC) + timedelta(minutes=5)
     up_at = datetime.now(UTC) + timedelta(seconds=0.5)
-    calls: dict[TaskFunction[..., Any], list[tuple[Any, ...]]] = {
+    calls: dict[TaskFunction[..., Any], list[tuple[object, ...]]] = {
         tasks.fetch_price: [(item,) for item in range(200)],
         tasks.make_thumbnail: [(image,) for image in range(150)],
         tasks.write_receipt: [(order,) for order in range(100)],
@@ -202,7 +204,7 @@ async def _send() -> Groups:
     later = tasks.send_reminder.with_options(good_until=until, delay=2, unique_key=new_id())
     first, second = _sent(await later.send_async(7)), _sent(await later.send_async(7))
     if second.created or second.task_id != first.task_id:
-        raise DemoFailedError("a unique key was stored twice")
+        raise DemoFailedError("two tasks were stored with the same unique key")
     return groups | {tasks.send_reminder.task_name: [first]}
 
 
@@ -223,7 +225,7 @@ async def _watch(handle: TaskHandle[Any], progress: Progress, bar: TaskID) -> No
 
 
 def _read(groups: Groups) -> dict[str, list[TaskInfo]]:
-    """The stored rows, from which the report takes its times."""
+    """Read the stored rows, which contain the times for the report."""
     rows: dict[str, list[TaskInfo]] = {}
     for name, handles in groups.items():
         rows[name] = []

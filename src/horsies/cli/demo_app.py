@@ -1,4 +1,4 @@
-"""The app behind `horsies demo`: an ordinary app, on a queue that no other worker serves."""
+"""The app of `horsies demo`: an ordinary app whose queue no other worker serves."""
 
 import asyncio
 import hashlib
@@ -32,21 +32,21 @@ class CardDeclinedError(Exception):
 
 @app.task("fetch_price", queue_name=QUEUE)
 async def fetch_price(item: int) -> TaskResult[int, TaskError]:
-    """Wait for another service; a hundred of these wait at once in one process."""
+    """Wait for another service; one process runs a hundred of these at once."""
     await asyncio.sleep(0.05)
     return TaskResult(ok=1_000 + item)
 
 
 @app.task("make_thumbnail", queue_name=QUEUE)
 def make_thumbnail(image: int) -> TaskResult[str, TaskError]:
-    """Compute something, in a child process."""
+    """Compute something in a child process."""
     picture = hashlib.pbkdf2_hmac("sha256", b"pixels", image.to_bytes(4, "big"), 5_000)
     return TaskResult(ok=picture.hex())
 
 
 @app.task("write_receipt", queue_name=QUEUE, execution="blocking")
 def write_receipt(order: int) -> TaskResult[str, TaskError]:
-    """Call blocking code, in a thread."""
+    """Call blocking code in a thread."""
     time.sleep(0.01)
     return TaskResult(ok=f"receipt-{order}.txt")
 
@@ -57,7 +57,7 @@ def write_receipt(order: int) -> TaskResult[str, TaskError]:
     retry_policy=RetryPolicy.fixed([1, 1, 1], auto_retry_for=["PARTNER_DOWN"], jitter=False),
 )
 async def ask_partner(order: int, up_at: datetime) -> TaskResult[str, TaskError]:
-    """Ask a service that is down until `up_at`; the error is a value."""
+    """Call a service that is down until `up_at`; return the error as a value."""
     if datetime.now(UTC) < up_at:
         return TaskResult(err=TaskError(error_code="PARTNER_DOWN", message="503 from the partner"))
     return TaskResult(ok=f"order {order} confirmed")
@@ -70,7 +70,7 @@ async def ask_partner(order: int, up_at: datetime) -> TaskResult[str, TaskError]
     retry_policy=RetryPolicy.fixed([1, 1], auto_retry_for=["CARD_DECLINED"], jitter=False),
 )
 def charge_card(order: int, cents: int) -> TaskResult[None, TaskError]:
-    """Fail each time: an exception that a mapper turns into an error code."""
+    """Fail each time with an exception that a mapper turns into an error code."""
     raise CardDeclinedError(f"the bank declined {cents / 100:.2f} for order {order}")
 
 
@@ -82,5 +82,5 @@ def crash_child() -> TaskResult[None, TaskError]:
 
 @app.task("send_reminder", queue_name=QUEUE)
 async def send_reminder(order: int) -> TaskResult[str, TaskError]:
-    """Run later, and once for each unique key."""
+    """Run later, and only once per unique key."""
     return TaskResult(ok=f"reminded of order {order}")

@@ -1,4 +1,4 @@
-"""What `horsies demo` says at its end: numbers from the rows, one failure explained, next steps."""
+"""The report of `horsies demo`: numbers from the rows, one failure explained, next steps."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,13 +17,13 @@ _BULK = ("fetch_price", "make_thumbnail", "write_receipt")
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """All tasks of a demo, by task name, as they ended."""
+    """The rows of all tasks of a demo, by task name."""
 
     rows: Mapping[str, Sequence[TaskInfo]]
     places: Mapping[str, str]
 
     def problems(self) -> list[str]:
-        """What ended otherwise than the demo's tasks are made to end."""
+        """Describe the tasks that did not end as the demo intends."""
         return [
             f"{name} ended as {row.status.value} ({row.error_code})"
             for name, rows in self.rows.items()
@@ -50,7 +50,9 @@ def print_summary(console: Console, story: Story) -> None:
         )
     console.print(table)
     console.print(_throughput([row for name in _BULK for row in story.rows[name]]))
-    console.print("p50, p95: from sent to finished, all sent in one burst, by the stored rows.")
+    console.print(
+        "p50 and p95 are from send to finish, for tasks sent in one burst, from the stored rows."
+    )
     _print_failure(console, story.rows["charge_card"][0])
     _print_extras(console, story)
 
@@ -75,8 +77,12 @@ def _print_failure(console: Console, row: TaskInfo) -> None:
     console.print("\n[bold]One failure, explained[/]")
     console.print(f"{row.task_name} {row.task_id}", soft_wrap=True)
     console.print(f"[red]{error.error_code}[/]: {error.message}", soft_wrap=True)
-    console.print("The task raised an exception; its exception_mapper gave it this code, and its")
-    console.print("retry_policy lists the code: two retries, one second apart, then FAILED.")
+    console.print(
+        "The task raised an exception. Its exception_mapper turned it into this code. Its"
+    )
+    console.print(
+        "retry_policy lists the code, so it was retried twice, a second apart, and then FAILED."
+    )
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     for column in ("attempt", "started", "outcome", "error code", "then"):
         table.add_column(column)
@@ -97,17 +103,17 @@ def _print_extras(console: Console, story: Story) -> None:
     assert reminder.sent_at is not None
     waited = _seconds(reminder.started_at - reminder.sent_at)
     console.print("[bold]Also seen[/]")
-    console.print(f"crash_child    {len(crashed)} children ended in os._exit(13): each is one")
-    console.print("               WORKER_CRASHED; the worker and all other tasks went on")
-    console.print("send_reminder  sent twice with one unique_key, stored once;")
+    console.print(f"crash_child    {len(crashed)} children called os._exit(13); each task ended as")
+    console.print("               WORKER_CRASHED, and the worker and all other tasks went on")
+    console.print("send_reminder  sent twice with one unique_key, but stored once;")
     console.print(f"               sent with delay=2, started after {waited:.2f} s")
 
 
 def print_next_steps(console: Console, *, is_embedded: bool) -> None:
     steps = {
-        "horsies init my_project": "write a small project that works at once",
+        "horsies init my_project": "create a small project that runs at once",
         "horsies get-docs": "write the documentation to .horsies-docs",
-        "horsies --help": "all commands",
+        "horsies --help": "list all commands",
     }
     if is_embedded:
         steps["horsies pg psql"] = "look at the rows: table horsies_tasks;"

@@ -1,4 +1,4 @@
-"""`horsies get-docs`: write the documentation that came with the package."""
+"""`horsies get-docs`: write the documentation that ships with the package."""
 
 import shutil
 from pathlib import Path
@@ -16,17 +16,17 @@ _MARK = ".written-by-horsies"
     type=click.Path(path_type=Path, file_okay=False),
     default=Path(".horsies-docs"),
     show_default=True,
-    help="The directory to write.",
+    help="The directory to write to.",
 )
 def command(output: Path) -> None:
     """Write the documentation of this version as Markdown files.
 
-    A directory that an earlier run has written is replaced; any other is left alone.
+    Replaces a directory that an earlier run has written, but no other directory with files in it.
     """
     if output.exists() and any(output.iterdir()):
         if not (output / _MARK).exists():
             raise click.ClickException(
-                f"{output} holds files of others: nothing was written.\n"
+                f"{output} contains files that get-docs did not write; nothing was written.\n"
                 "Choose a new directory with --output"
             )
         shutil.rmtree(output)
@@ -37,7 +37,7 @@ def command(output: Path) -> None:
 
 
 def _source() -> Path:
-    """Inside the installed package; beside `src` in a working copy."""
+    """Find the docs inside the installed package, or beside `src` in a working copy."""
     package = Path(horsies.__file__).parent
     shipped = package / "docs"
     return shipped if shipped.is_dir() else package.parents[1] / "docs"

@@ -1,4 +1,4 @@
-"""`horsies init`: write a small project that works at once."""
+"""`horsies init`: create a small project that runs at once."""
 
 from importlib.resources import files
 from pathlib import Path
@@ -9,16 +9,16 @@ import click
 @click.command("init")
 @click.argument("directory", type=click.Path(path_type=Path, file_okay=False), default=Path())
 def command(directory: Path) -> None:
-    """Write a small project into DIRECTORY (default: here); no file is overwritten."""
-    # The files end in .txt so that nothing takes them for modules of this package.
+    """Create a small project in DIRECTORY (default: here) without overwriting any file."""
+    # The files end in .txt so that no tool takes them for modules of this package.
     templates = {
         template.name.removesuffix(".txt"): template.read_text()
         for template in files("horsies.cli").joinpath("project").iterdir()
     }
     if existing := [name for name in sorted(templates) if (directory / name).exists()]:
         raise click.ClickException(
-            f"{', '.join(existing)} already in {directory.resolve()}: nothing was written.\n"
-            "Choose a new directory, as in: horsies init my_project"
+            f"{', '.join(existing)} already in {directory.resolve()}; nothing was written.\n"
+            "Choose a new directory, for example: horsies init my_project"
         )
     directory.mkdir(parents=True, exist_ok=True)
     for name, text in templates.items():

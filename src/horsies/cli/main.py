@@ -1,23 +1,22 @@
-"""The `horsies` command: finds sub-commands by name and imports only the one asked for."""
+"""The `horsies` command: find subcommands by name and import only the requested one."""
 
 import sys
 from importlib import import_module
-from typing import Any
 
 import click
 
 from horsies.errors import HorsiesError
 
-# name -> (module:attribute, summary). The summary stands here so that --help imports no command.
+# name -> (module:attribute, summary). The summaries are here so that --help imports no command.
 COMMANDS = {
     "worker": ("horsies.cli.worker:command", "Run a worker for an app."),
     "check": ("horsies.cli.check:command", "Validate an app without starting anything."),
     "migrate": ("horsies.cli.migrate:command", "Create or upgrade the tables and exit."),
-    "cancel": ("horsies.cli.cancel:command", "Withdraw tasks, waiting or running."),
-    "requeue": ("horsies.cli.requeue:command", "Put failed tasks back in their queues."),
-    "ping": ("horsies.cli.ping:command", "Ask the database, and the workers, for a sign of life."),
-    "demo": ("horsies.cli.demo:command", "Run a few hundred tasks here and show what happens."),
-    "init": ("horsies.cli.init:command", "Write a small project that works at once."),
+    "cancel": ("horsies.cli.cancel:command", "Cancel tasks, waiting or running."),
+    "requeue": ("horsies.cli.requeue:command", "Put failed tasks back into their queues."),
+    "ping": ("horsies.cli.ping:command", "Check that the database and the workers answer."),
+    "demo": ("horsies.cli.demo:command", "Run a few hundred tasks and show what happens."),
+    "init": ("horsies.cli.init:command", "Create a small project that runs at once."),
     "get-docs": ("horsies.cli.get_docs:command", "Write the documentation as Markdown files."),
     "pg": ("horsies.cli.pg:command", "Use the embedded PostgreSQL of this project."),
 }
@@ -59,16 +58,16 @@ def main() -> None:
 
 
 def run() -> int:
-    """Run the command line and return its exit code: 1 for an error, 2 for a malformed line."""
+    """Run the command and return its exit code: 1 for an error, 2 for a malformed command line."""
     try:
-        answer: Any = horsies.main(prog_name="horsies", standalone_mode=False)
+        answer: object = horsies.main(prog_name="horsies", standalone_mode=False)
     except HorsiesError as error:
         sys.stderr.write(error.format_rust_style().rstrip("\n") + "\n")
         return 1
     except click.ClickException as error:
         error.show()
         return error.exit_code
-    except OSError as error:  # a directory that cannot be written, a full disk
+    except OSError as error:  # for example an unwritable directory or a full disk
         click.echo(f"Error: {error}", err=True)
         return 1
     except click.Abort as abort:

@@ -1,8 +1,8 @@
-"""What `cancel` and `requeue` share: the filter options, the count first, the question."""
+"""What `cancel` and `requeue` share: filter options, the count of matches, the confirmation."""
 
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import TypedDict, TypeVar
 
 import click
 
@@ -12,15 +12,28 @@ from horsies.operations.filters import TaskFilter
 from horsies.result import Err
 from horsies.result.broker import BrokerResult
 
+T = TypeVar("T")
+_PAST = {"cancel": "cancelled", "requeue": "requeued"}
 
-def takes_filter(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command the app and the options that choose tasks."""
+
+class FilterOptions(TypedDict):
+    """The options that `takes_filter` adds, by the names that click gives them."""
+
+    task_id: str | None
+    task_name: str | None
+    queue_name: str | None
+    tag: str | None
+    yes: bool
+
+
+def takes_filter(function: Callable[..., object]) -> Callable[..., object]:
+    """Add the app argument and the options that select tasks to a command."""
     for option in (
-        click.option("--yes", is_flag=True, help="Do not ask."),
+        click.option("--yes", is_flag=True, help="Do not ask for confirmation."),
         click.option("--tag", help="Only tasks with this tag."),
-        click.option("--queue", "queue_name", help="Only tasks of this queue."),
-        click.option("--task-name", help="Only tasks of this name."),
-        click.option("--id", "task_id", help="Just this task."),
+        click.option("--queue", "queue_name", help="Only tasks in this queue."),
+        click.option("--task-name", help="Only tasks with this name."),
+        click.option("--id", "task_id", help="Only this task."),
         takes_app,
     ):
         function = option(function)
@@ -30,29 +43,29 @@ def takes_filter(function: Callable[..., Any]) -> Callable[..., Any]:
 def change_matching(
     broker: PostgresBroker,
     states: tuple[str, ...],
-    wanted: dict[str, Any],
+    wanted: FilterOptions,
     verb: str,
     change: Callable[[TaskFilter], BrokerResult[int]],
 ) -> None:
-    """Say how many tasks match, ask, change them, say how many were changed."""
+    """Print how many tasks match, ask for confirmation, change them, print how many changed."""
     matching = TaskFilter(states, wanted["task_name"], wanted["queue_name"], wanted["tag"])
     count = _value(broker.count_tasks(matching))
     click.echo(f"{count} task(s) match")
     if count == 0:
         return
     if not wanted["yes"]:
-        click.confirm(f"{verb} them?", abort=True)
-    click.echo(f"{_value(change(matching))} task(s): {verb} done")
+        click.confirm(f"{verb.capitalize()} them?", abort=True)
+    click.echo(f"{_value(change(matching))} task(s) {_PAST[verb]}")
 
 
 def report_one(result: BrokerResult[bool], done: str) -> None:
-    """Say what became of one task, also by the exit code."""
+    """Print what happened to one task; the exit code says it too."""
     is_done = _value(result)
     click.echo(done if is_done else f"not {done}: no such task, or not in a state that allows it")
     sys.exit(0 if is_done else 1)
 
 
-def _value(result: BrokerResult[Any]) -> Any:
+def _value(result: BrokerResult[T]) -> T:
     if isinstance(result, Err):
         raise click.ClickException(result.err_value.message)
     return result.ok_value

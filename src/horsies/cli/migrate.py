@@ -1,4 +1,4 @@
-"""`horsies migrate`: create or upgrade the tables by hand."""
+"""`horsies migrate`: create or upgrade the tables."""
 
 import sys
 from typing import NoReturn
@@ -16,15 +16,18 @@ from horsies.locator import load_app
 @click.command("migrate")
 @takes_app
 @click.option(
-    "--sql", "is_sql", is_flag=True, help="Print the SQL instead of running it; needs no app."
+    "--sql", "is_sql", is_flag=True, help="Print the SQL and do not run it; needs no app."
 )
 @click.option(
-    "--check", "is_check", is_flag=True, help="Change nothing; exit 1 when something is missing."
+    "--check",
+    "is_check",
+    is_flag=True,
+    help="Change nothing; exit with 1 if a migration is missing.",
 )
 def command(locator: str | None, *, is_sql: bool, is_check: bool) -> None:
     """Create or upgrade the tables of the app in MODULE.
 
-    Safe to repeat, from any number of places at once.
+    Safe to run repeatedly and from several machines at once.
     """
     if is_sql:
         click.echo(migration_sql())
@@ -38,9 +41,9 @@ def command(locator: str | None, *, is_sql: bool, is_check: bool) -> None:
             applied = migrate(connection, schema=schema)
     except psycopg.Error as error:
         raise ConfigurationError(
-            f"the tables could not be reached: {error}",
+            f"cannot reach the tables: {error}",
             ErrorCode.BROKER_INIT_FAILED,
-            help_text="check the URL, that the server runs and what this user may do",
+            help_text="check the URL, that the server is running, and the privileges of this user",
         ) from error
     for name in applied:
         click.echo(f"applied: {name}")

@@ -1,4 +1,4 @@
-"""`horsies pg`: the embedded PostgreSQL for people and for other tools."""
+"""`horsies pg`: use the embedded PostgreSQL by hand and from other tools."""
 
 import math
 import os
@@ -17,7 +17,7 @@ def _directory_option(command: Command) -> Command:
     return click.option(
         "--directory",
         type=click.Path(path_type=Path, file_okay=False),
-        help="The project's directory.  [default: HORSIES_HOME, else the project around here]",
+        help="The project directory.  [default: HORSIES_HOME, else the project around here]",
     )(command)
 
 
@@ -25,17 +25,17 @@ def _directory_option(command: Command) -> Command:
 def command() -> None:
     """Use the embedded PostgreSQL of this project.
 
-    It is a real server for development, kept in the project's `.horsies` directory. It starts when
-    something needs it and stops after five idle minutes. Database URLs in the environment do not
-    change what these commands talk to.
+    It is a real server for development and keeps its data in the `.horsies` directory of the
+    project. It starts on demand and stops after five idle minutes. These commands ignore database
+    URLs in the environment.
     """
 
 
 @command.command()
-@click.option("--tcp", is_flag=True, help="The URL of a server started with --port.")
+@click.option("--tcp", is_flag=True, help="Print the URL of a server started with --port.")
 @_directory_option
 def url(directory: Path | None, tcp: bool) -> None:
-    """Print the server's URL, starting the server if need be.
+    """Print the URL of the server; start the server if necessary.
 
     \b
     Example:  psql "$(horsies pg url)"
@@ -45,14 +45,14 @@ def url(directory: Path | None, tcp: bool) -> None:
     if found := embedded_postgres.status(directory).tcp_url:
         return click.echo(found)
     raise click.ClickException(
-        "no server with a TCP port runs; horsies pg stop, then: horsies pg start --port N"
+        "no server with a TCP port is running; run: horsies pg stop && horsies pg start --port N"
     )
 
 
 @command.command()
 @_directory_option
 def status(directory: Path | None) -> None:
-    """Say whether the server runs. Exit code 1 when it does not."""
+    """Print whether the server is running; exit with 1 if it is not."""
     found = embedded_postgres.status(directory)
     lines = {
         "state": "running" if found.is_running else "stopped",
@@ -73,18 +73,18 @@ def status(directory: Path | None) -> None:
     "--idle-timeout",
     type=click.FloatRange(min=0),
     default=math.inf,
-    help="Stop after this many seconds without users.  [default: never]",
+    help="Stop after this many idle seconds.  [default: never]",
 )
 @click.option(
     "--port",
     type=click.IntRange(1024, 65535),
-    help="Listen on this port of 127.0.0.1 too, with a password.  [default: no TCP]",
+    help="Also listen on this port of 127.0.0.1, with a password.  [default: no TCP]",
 )
 @_directory_option
 def start(idle_timeout: float, port: int | None, directory: Path | None) -> None:
     """Start the server and leave it running until `horsies pg stop`.
 
-    A server that already runs keeps the idle time and the port it was started with.
+    A running server keeps the idle timeout and the port with which it was started.
     """
     server = embedded_postgres.acquire(directory, idle_timeout=idle_timeout, port=port)
     click.echo(server.url if port is None else server.tcp_url)
@@ -93,7 +93,7 @@ def start(idle_timeout: float, port: int | None, directory: Path | None) -> None
 @command.command()
 @_directory_option
 def stop(directory: Path | None) -> None:
-    """Stop the server now. Processes that use it lose their connections; no data is lost."""
+    """Stop the server now. Its clients lose their connections, but no data is lost."""
     click.echo("stopped" if embedded_postgres.stop(directory) else "was not running")
 
 
@@ -101,22 +101,22 @@ def stop(directory: Path | None) -> None:
 @_directory_option
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def psql(arguments: tuple[str, ...], directory: Path | None) -> None:
-    """Open `psql` on the server; ARGUMENTS go to `psql`.
+    """Open `psql` on the server and pass ARGUMENTS to it.
 
     \b
     Example:  horsies pg psql -c 'select version()'
     """
     server = embedded_postgres.acquire(directory, quiet=True)
     program = embedded_postgres.psql_program(directory)
-    # psql takes our place, so that Ctrl-C and the exit code are its own.
+    # psql replaces this process, so that it handles Ctrl-C and sets the exit code.
     os.execv(program, [str(program), server.url, *arguments])  # noqa: S606
 
 
 @command.command()
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @_directory_option
 def reset(directory: Path | None, yes: bool) -> None:
-    """Delete the server's data: all tasks, results and everything else in it."""
+    """Delete all data of the server: tasks, results and everything else in it."""
     place = embedded_postgres.status(directory).directory
     if not yes and not click.confirm(f"Delete all data in {place}?"):
         click.echo("nothing was deleted")

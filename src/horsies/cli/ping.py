@@ -1,4 +1,4 @@
-"""`horsies ping`: is the database there, and do enough workers answer?"""
+"""`horsies ping`: check that the database and enough workers answer."""
 
 import sys
 
@@ -16,11 +16,11 @@ from horsies.result import Err
     type=click.IntRange(min=0),
     default=0,
     show_default=True,
-    help="At least so many must answer.",
+    help="How many workers must answer.",
 )
 @click.option("--timeout-ms", type=click.IntRange(min=1), default=2000, show_default=True)
 def command(locator: str | None, workers: int, timeout_ms: int) -> None:
-    """Exit 0 when the database of the app in MODULE, and enough workers, answer in time."""
+    """Exit with 0 if the database of the app in MODULE and enough workers answer in time."""
     app = load_app(locator)
     database = app.ping_database(timeout_ms)
     if isinstance(database, Err):

@@ -1,4 +1,4 @@
-"""`--reload`: run the command in a process of its own, anew whenever a Python file changes."""
+"""`--reload`: run the command in a child process and restart it when a Python file changes."""
 
 import os
 import signal
@@ -14,14 +14,14 @@ _SKIPPED = {".git", ".venv", "venv", "node_modules", "__pycache__", ".horsies"}
 
 
 def run_reloading() -> int:
-    """Watch the working directory until Ctrl-C or SIGTERM; the last exit code."""
+    """Watch the working directory until Ctrl-C or SIGTERM; return the last exit code."""
     command = [sys.executable, *(word for word in sys.orig_argv[1:] if word != "--reload")]
     child: subprocess.Popen[bytes] | None = None
     stopping = threading.Event()
 
     def stop(number: int, _frame: object) -> None:
         stopping.set()
-        # A worker told twice stops at once, and Ctrl-C has reached the whole group already.
+        # A second signal would stop the worker at once, and Ctrl-C already reached the whole group.
         if child is not None and not (number == signal.SIGINT and _is_in_foreground()):
             child.terminate()
 
@@ -34,17 +34,17 @@ def run_reloading() -> int:
         while changed is None and not stopping.wait(_POLL_S):
             changed = _changed(before, _stamps())
         if not stopping.is_set():
-            click.echo(f"{changed} changed: restarting", err=True)
+            click.echo(f"{changed} changed, restarting", err=True)
             child.terminate()
         code = child.wait()
-    # By the bare signal: it was told before it could listen.
+    # A death by SIGTERM means that the signal came before the worker had its handler.
     return 0 if code == -signal.SIGTERM else code
 
 
 def _is_in_foreground() -> bool:
     try:
         return os.tcgetpgrp(sys.stdin.fileno()) == os.getpgrp()
-    except OSError:  # no terminal
+    except OSError:  # stdin is no terminal
         return False
 
 
@@ -57,7 +57,7 @@ def _stamps() -> dict[str, int]:
                 path = Path(directory) / name
                 try:
                     found[str(path)] = path.stat().st_mtime_ns
-                except FileNotFoundError:  # deleted while we looked
+                except FileNotFoundError:  # deleted in the meantime
                     continue
     return found
 

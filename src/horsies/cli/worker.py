@@ -1,14 +1,15 @@
-"""`horsies worker`: run a worker process until it is told to stop."""
+"""`horsies worker`: run a worker process until a signal stops it."""
 
 import asyncio
 import logging
 import os
 import signal
 import sys
-from typing import Any
+from typing import TypedDict, Unpack
 
 import click
 
+from horsies.app import Horsies
 from horsies.cli.locating import takes_app
 from horsies.cli.reloading import run_reloading
 from horsies.errors import HorsiesError, MultipleValidationErrors, ValidationReport
@@ -19,6 +20,22 @@ _POSITIVE = click.IntRange(min=1)
 _COUNT = click.IntRange(min=0)
 
 
+class WorkerOptions(TypedDict):
+    """The options of the command, by the names that click gives them."""
+
+    loglevel: str
+    processes: int | None
+    concurrency: int
+    threads: int | None
+    queues: str
+    drain_timeout: float | None
+    burst: bool
+    max_claim_batch: int
+    max_claim_per_worker: int
+    max_tasks_per_child: int
+    max_memory_per_child_mb: int
+
+
 @click.command("worker")
 @takes_app
 @click.option("--loglevel", type=LEVELS, default="INFO", show_default=True)
@@ -26,16 +43,20 @@ _COUNT = click.IntRange(min=0)
     "--processes",
     type=_POSITIVE,
     default=None,
-    help="Child processes for plain functions.  [default: CPU count]",
+    help="Number of child processes for plain functions.  [default: CPU count]",
 )
 @click.option(
-    "--concurrency", type=_POSITIVE, default=100, show_default=True, help="Coroutine tasks at once."
+    "--concurrency",
+    type=_POSITIVE,
+    default=100,
+    show_default=True,
+    help="Coroutine tasks to run at once.",
 )
 @click.option(
     "--threads",
     type=_POSITIVE,
     default=None,
-    help="Blocking tasks at once.  [default: as --processes]",
+    help="Blocking tasks to run at once.  [default: as --processes]",
 )
 @click.option(
     "--queues", default="", help="Serve only these queues, separated by commas.  [default: all]"
@@ -44,45 +65,45 @@ _COUNT = click.IntRange(min=0)
     "--drain-timeout",
     type=click.FloatRange(min=0),
     default=None,
-    help="Seconds until a stopping worker hands back what is interruptible.  [default: no limit]",
+    help="Seconds until a stopping worker returns interruptible tasks.  [default: no limit]",
 )
-@click.option("--burst", is_flag=True, help="Run what is waiting, then exit.")
+@click.option("--burst", is_flag=True, help="Run the waiting tasks, then exit.")
 @click.option("--reload", is_flag=True, help="Restart when a Python file changes (development).")
 @click.option(
-    "--max-claim-batch", type=_COUNT, default=0, help="Rows per queue and claim; 0 is automatic."
+    "--max-claim-batch", type=_COUNT, default=0, help="Rows per queue and claim; 0 means automatic."
 )
 @click.option(
     "--max-claim-per-worker",
     type=_COUNT,
     default=0,
-    help="Claims waiting in this worker; 0 is automatic.",
+    help="Claims that may wait in this worker; 0 means automatic.",
 )
 @click.option(
     "--max-tasks-per-child",
     type=_COUNT,
     default=0,
-    help="Replace a child after so many tasks; 0 is never.",
+    help="Replace a child after this many tasks; 0 means never.",
 )
 @click.option(
     "--max-memory-per-child-mb",
     type=_COUNT,
     default=0,
-    help="End a task whose child grows larger; 0 is off.",
+    help="Kill or replace a child that uses more memory; 0 means no limit.",
 )
-def command(locator: str | None, **options: Any) -> None:
+def command(locator: str | None, *, reload: bool, **options: Unpack[WorkerOptions]) -> None:
     """Run a worker for the app in MODULE (shop.queue:app, shop/queue.py).
 
-    Stops gracefully on SIGTERM or Ctrl-C: unstarted work goes back, running tasks finish. A second
-    signal stops at once.
+    SIGTERM or Ctrl-C stops it gracefully: it returns unstarted tasks to their queues and finishes
+    running ones. A second signal stops it at once.
     """
-    if options.pop("reload"):
+    if reload:
         sys.exit(run_reloading())
     logging.basicConfig(
         level=options["loglevel"].upper(),
         format="%(asctime)s %(levelname)-7s %(name)s: %(message)s",
         stream=sys.stderr,
     )
-    # Until the worker runs there is nothing to hand back: a stop signal just ends the process.
+    # Before the worker runs there is nothing to return, so a stop signal simply ends the process.
     signal.signal(signal.SIGTERM, lambda _number, _frame: sys.exit(0))
     app = load_app(locator)
     app.set_role("worker")
@@ -91,8 +112,8 @@ def command(locator: str | None, **options: Any) -> None:
     sys.exit(run_worker(app, locator, options))
 
 
-def run_worker(app: Any, locator: str | None, options: dict[str, Any]) -> int:
-    """Set up and run; the exit code."""
+def run_worker(app: Horsies, locator: str | None, options: WorkerOptions) -> int:
+    """Run a worker with these options and return its exit code."""
     from horsies.worker.settings import WorkerConfig
     from horsies.worker.startup import serve
 
@@ -112,7 +133,7 @@ def run_worker(app: Any, locator: str | None, options: dict[str, Any]) -> int:
     return asyncio.run(serve(app, settings, [signal.SIGTERM, signal.SIGINT, signal.SIGHUP]))
 
 
-def _queues(app: Any, text: str) -> tuple[str, ...]:
+def _queues(app: Horsies, text: str) -> tuple[str, ...]:
     names = tuple(name.strip() for name in text.split(",") if name.strip())
     valid = app.get_valid_queue_names()
     unknown = [name for name in names if name not in valid]

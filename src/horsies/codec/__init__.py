@@ -1,1 +1,1 @@
-"""Python values <-> JSON text, driven by annotations; tags only where an annotation cannot tell."""
+"""Convert Python values to JSON text and back by annotation; tag what annotations leave open."""

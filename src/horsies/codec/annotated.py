@@ -1,7 +1,7 @@
-"""Values with an annotation as JSON text, through one pydantic TypeAdapter built per annotation.
+"""Write annotated values as JSON text, with one pydantic TypeAdapter per annotation.
 
-The annotation is first rewritten: where it cannot tell the type (Any, bare containers, subclasses)
-the value is written as a tagged shape instead of what pydantic would guess.
+The annotation is rewritten first: where it leaves the type open (Any, bare containers,
+subclasses), the value is written as a tagged shape instead of what pydantic would guess.
 """
 
 import collections.abc
@@ -11,7 +11,15 @@ import types
 from functools import lru_cache
 from typing import Annotated, Any, Literal, NewType, TypeVar, Union, cast, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, PlainSerializer, TypeAdapter, WrapSerializer
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    PlainSerializer,
+    SerializationInfo,
+    SerializerFunctionWrapHandler,
+    TypeAdapter,
+    WrapSerializer,
+)
 from pydantic.errors import PydanticSchemaGenerationError, PydanticUserError
 from pydantic_core import (
     PydanticSerializationError,
@@ -34,20 +42,21 @@ from horsies.codec.shapes import (
 )
 from horsies.result import TaskResult
 
-# Constants in the text are refused afterwards: pydantic's default would turn NaN into null unseen.
+# `refuse_constants` rejects NaN afterwards: by default, pydantic would silently write null.
 _CONFIG = ConfigDict(ser_json_bytes="base64", val_json_bytes="base64", ser_json_inf_nan="constants")
-# Pydantic's reader gives up at about this depth; its writer does not.
+# Pydantic's reader fails at about this depth, but its writer does not.
 _UNREADABLE_DEPTH = 150
-_new_type: Any = NewType  # through Any: type checkers know only types that are written out
+_new_type: Any = NewType  # Any: type checkers accept only static types here
 
 
-def _write_shape(value: object, info: Any) -> Json:
+def _write_shape(value: object, info: SerializationInfo) -> Json:
     return to_shape(value, TagCount() if info.context is None else info.context)
 
 
 def _write_container(cls: type) -> PlainSerializer:
-    # PydanticSerializationUnexpectedValue, here and below, lets a union try its next member.
-    def write(value: object, info: Any) -> Json:
+    # PydanticSerializationUnexpectedValue, here and in _write_class, makes a union try its next
+    # member.
+    def write(value: object, info: SerializationInfo) -> Json:
         if not isinstance(value, cls):
             raise PydanticSerializationUnexpectedValue(f"expected {cls.__name__}")
         return _write_shape(value, info)
@@ -56,7 +65,9 @@ def _write_container(cls: type) -> PlainSerializer:
 
 
 def _write_class(cls: type) -> WrapSerializer:
-    def write(value: object, handler: Any, info: Any) -> Any:
+    def write(
+        value: object, handler: SerializerFunctionWrapHandler, info: SerializationInfo
+    ) -> object:
         if type(value) is cls:
             return handler(value)
         if not isinstance(value, cls):
@@ -69,8 +80,11 @@ def _write_class(cls: type) -> WrapSerializer:
 
 ANY = Annotated[Any, PlainSerializer(_write_shape)]
 _RESULT = Annotated[TaskResult[Any, Any], PlainSerializer(_write_shape)]
+_OPEN_TYPES: tuple[object, ...] = (Any, object, inspect.Parameter.empty)
+_UNIONS: tuple[object, ...] = (Union, types.UnionType)
+_EXACT_TYPES = (int, str, bool, type(None))
 _BARE_CONTAINERS = (list, tuple, dict)
-_ITEM_CONTAINERS: tuple[Any, ...] = (
+_ITEM_CONTAINERS: tuple[object, ...] = (
     list,
     set,
     frozenset,
@@ -84,9 +98,9 @@ _ITEM_CONTAINERS: tuple[Any, ...] = (
 )
 
 
-def rewrite(annotation: Any) -> Any:
-    """Replace what leaves the type open by shapes; keep what pydantic can tell."""
-    if annotation in (Any, object, inspect.Parameter.empty) or isinstance(annotation, str):
+def rewrite(annotation: object) -> object:
+    """Replace open types by tagged shapes; keep what pydantic can handle."""
+    if annotation in _OPEN_TYPES or isinstance(annotation, str):
         return ANY
     if isinstance(annotation, TypeVar):
         return ANY if annotation.__bound__ is None else rewrite(annotation.__bound__)
@@ -95,7 +109,7 @@ def rewrite(annotation: Any) -> Any:
     return _rewrite_generic(annotation, get_origin(annotation), get_args(annotation))
 
 
-def _rewrite_class(cls: type) -> Any:
+def _rewrite_class(cls: type) -> object:
     if cls is TaskResult:
         return _RESULT
     if cls in _BARE_CONTAINERS:
@@ -110,21 +124,21 @@ def _rewrite_class(cls: type) -> Any:
 
 
 def _rewrite_generic(  # noqa: PLR0911  # one return per kind of annotation
-    annotation: Any, origin: Any, arguments: tuple[Any, ...]
-) -> Any:
+    annotation: object, origin: object, arguments: tuple[object, ...]
+) -> object:
     if origin is TaskResult:
         return _RESULT
     if origin is Annotated:
         base, *metadata = arguments
         return Annotated[(rewrite(base), *metadata)]
-    if origin in (Union, types.UnionType):
-        return Union[tuple(rewrite(argument) for argument in arguments)]  # noqa: UP007  # built at run time
+    if origin in _UNIONS:
+        return Union[tuple(rewrite(argument) for argument in arguments)]  # noqa: UP007  # built at runtime
     if origin is Literal or origin is None:
         return annotation
-    if origin is dict and arguments[0] in (Any, object):
+    if origin is dict and arguments[0] in _OPEN_TYPES:
         return Annotated[annotation, _write_container(dict)]
     if origin in (collections.abc.Iterable, collections.abc.Collection):
-        return list[rewrite(arguments[0])]  # type: ignore[misc]  # pydantic would give a one-time iterator
+        return list[rewrite(arguments[0])]  # type: ignore[misc]  # pydantic would return a one-time iterator
     if origin in _ITEM_CONTAINERS:
         return cast("Any", origin)[tuple(a if a is Ellipsis else rewrite(a) for a in arguments)]
     if dataclasses.is_dataclass(origin):
@@ -132,29 +146,31 @@ def _rewrite_generic(  # noqa: PLR0911  # one return per kind of annotation
     return annotation
 
 
-def build_adapter(annotation: Any) -> TypeAdapter[Any] | None:
-    """Build the adapter of a rewritten annotation; None if pydantic has no schema for it."""
+def build_adapter(annotation: object) -> TypeAdapter[object] | None:
+    """Build the adapter for a rewritten annotation; None if pydantic has no schema for it."""
     try:
-        # As a NewType: pydantic takes a config for anything but a model or dataclass itself.
-        adapter = TypeAdapter[Any](_new_type("Value", annotation), config=_CONFIG)
+        # Wrapped in a NewType, because pydantic accepts no config for a model or a dataclass.
+        adapter = TypeAdapter[object](_new_type("Value", annotation), config=_CONFIG)
     except (PydanticSchemaGenerationError, PydanticUserError):
         return None
     return adapter if adapter.pydantic_complete else None
 
 
 @lru_cache(maxsize=1)
-def _shape_adapter() -> TypeAdapter[Any]:
+def _shape_adapter() -> TypeAdapter[object]:
     return TypeAdapter(ANY, config=_CONFIG)
 
 
-def exact_type(annotation: Any) -> type | None:
-    """The class whose own values always fit the annotation and are plain JSON, if it names one.
+def exact_type(annotation: object) -> type | None:
+    """Return the annotation if it is a class whose exact instances are always valid, plain JSON.
 
-    Such values are told by their type alone, at a tenth of the cost of a validation.
+    Checking the type of such a value costs a tenth of a validation.
     """
     if annotation is None:
         return type(None)
-    return annotation if annotation in (int, str, bool, type(None)) else None
+    if isinstance(annotation, type) and annotation in _EXACT_TYPES:
+        return annotation
+    return None
 
 
 class TypeCodec:
@@ -162,58 +178,58 @@ class TypeCodec:
 
     __slots__ = ("adapter", "annotation", "exact")
 
-    def __init__(self, annotation: Any) -> None:
+    def __init__(self, annotation: object) -> None:
         self.annotation = annotation
         self.exact = exact_type(annotation)
         self.adapter = build_adapter(rewrite(annotation)) or _shape_adapter()
 
     def encode(self, value: object) -> str:
-        """Check and write a value; raise SerializationError."""
+        """Validate and write a value; raise SerializationError."""
         return encode_checked(self.adapter, value, validate(self.adapter, value))
 
     def encode_unchecked(self, value: object) -> str:
-        """Write a value that was found to fit before."""
+        """Write a value that was validated before."""
         if type(value) is self.exact:
             return dumps(cast("Json", value))
         return encode_checked(self.adapter, value, value)
 
-    def decode(self, text: str) -> Any:
+    def decode(self, text: str) -> object:
         """Read a value; raise SerializationError."""
         if '"__' not in text:
             return decode_plain(self.adapter, text)
         return self.from_shape(loads(text))
 
-    def from_shape(self, shape: Json) -> Any:
-        """Read a value from parsed JSON, with tags anywhere in it."""
+    def from_shape(self, shape: Json) -> object:
+        """Read a value from parsed JSON, which may contain tags."""
         if not has_tag(shape):
             return decode_plain(self.adapter, dumps(shape))
         try:
             resolved = resolve_tags(shape)
         except SerializationError:
             raise
-        except Exception as error:  # constructors of tagged classes are user code
+        except Exception as error:  # user code: constructors of tagged classes
             raise SerializationError(f"tagged value does not fit its class: {error}") from error
         return validate(self.adapter, resolved)
 
 
-def validate(adapter: TypeAdapter[Any], value: object) -> Any:
-    """Check a Python value against the annotation."""
+def validate(adapter: TypeAdapter[object], value: object) -> object:
+    """Validate a Python value against the annotation."""
     try:
         return adapter.validate_python(value)
     except ValidationError as error:
         raise SerializationError(describe(error)) from error
 
 
-def decode_plain(adapter: TypeAdapter[Any], text: str) -> Any:
-    """Read text that holds no tags."""
+def decode_plain(adapter: TypeAdapter[object], text: str) -> object:
+    """Read text without tags."""
     try:
         return adapter.validate_json(text)
     except ValidationError as error:
         raise SerializationError(describe(error)) from error
 
 
-def encode_checked(adapter: TypeAdapter[Any], value: object, validated: object) -> str:
-    """Write a value that fits; what arrives is then validated once, not twice."""
+def encode_checked(adapter: TypeAdapter[object], value: object, validated: object) -> str:
+    """Write `value`, or its form after validation if pydantic cannot write the original."""
     tags = TagCount()
     try:
         text = adapter.dump_json(value, warnings="error", context=tags).decode()
@@ -230,39 +246,39 @@ def encode_checked(adapter: TypeAdapter[Any], value: object, validated: object) 
 
 def _refuse_depth(text: str) -> None:
     try:
-        loads(f"[[{text}]]")  # as deep as it will stand in its row
+        loads(f"[[{text}]]")  # as deep as it will be in its row
     except SerializationError:
-        raise SerializationError("nested too deeply to be read again") from None
+        raise SerializationError("nested too deeply to be read back") from None
 
 
-def _encode_validated(adapter: TypeAdapter[Any], validated: object, tags: TagCount) -> str:
-    """Write what only fits after coercion, or fits so oddly that pydantic would warn."""
+def _encode_validated(adapter: TypeAdapter[object], validated: object, tags: TagCount) -> str:
+    """Write a value that is valid only after coercion or that makes pydantic warn."""
     try:
         text = adapter.dump_json(validated, warnings="none", context=tags).decode()
         if '"__' not in text:
             adapter.validate_json(text)
     except (PydanticSerializationError, ValidationError) as error:
-        # Pydantic wraps what our serializers raise in its own words, more than once.
+        # Pydantic wraps the errors of our serializers in its own message, sometimes repeatedly.
         reason = str(error).rpartition("`: SerializationError: ")[2]
         raise SerializationError(f"cannot be written as JSON: {reason}") from error
     return text
 
 
 def describe(error: ValidationError) -> str:
-    """Say on one line what did not fit, and where."""
+    """Describe in one line what is invalid, and where."""
     first = error.errors(include_url=False, include_context=False)[0]
     place = ".".join(str(part) for part in first["loc"])
     return f"{place}: {first['msg']}" if place else str(first["msg"])
 
 
-def codec_for(annotation: Any) -> TypeCodec:
-    """Return the codec of an annotation, built once."""
+def codec_for(annotation: object) -> TypeCodec:
+    """Return the cached codec of an annotation."""
     try:
         return _cached_codec(annotation)
-    except TypeError:  # an annotation that cannot be hashed
+    except TypeError:  # the annotation is unhashable
         return TypeCodec(annotation)
 
 
 @lru_cache(maxsize=1024)
-def _cached_codec(annotation: Any) -> TypeCodec:
+def _cached_codec(annotation: object) -> TypeCodec:
     return TypeCodec(annotation)

@@ -1,7 +1,9 @@
-"""TaskResult as JSON text: always the same envelope, its ok value by the task's annotation."""
+"""Write a TaskResult as JSON text: a fixed envelope, with the ok value by its annotation."""
 
 import dataclasses
-from typing import Any
+from typing import Any, TypeAlias
+
+from typing_extensions import TypeIs
 
 from horsies.codec.annotated import TypeCodec, codec_for
 from horsies.codec.shapes import (
@@ -17,6 +19,8 @@ from horsies.codec.shapes import (
 )
 from horsies.result import ContractCode, OperationalErrorCode, TaskError, TaskResult
 
+AnyResult: TypeAlias = TaskResult[Any, Any]  # its values are the user's
+
 _OK_START = '{"__task_result__":true,"ok":'
 _OK_END = ',"err":null}'
 _LAST_RESORT = (
@@ -30,15 +34,15 @@ _LAST_RESORT = (
 class ResultCodec:
     """Writes and reads the results of one task."""
 
-    ok_type: Any
-    error_type: Any = TaskError
+    ok_type: object
+    error_type: object = TaskError
 
     @property
     def ok(self) -> TypeCodec:
-        # At the first use, not at definition: the type may then still lack its forward references.
+        # Built on first use: at definition, forward references of the type may be unresolved.
         return codec_for(self.ok_type)
 
-    def encode(self, result: TaskResult[Any, Any]) -> str:
+    def encode(self, result: AnyResult) -> str:
         """Write a result; raise SerializationError."""
         try:
             if result.is_ok():
@@ -46,15 +50,15 @@ class ResultCodec:
             return _envelope(error=self._error_text(result.err))
         except SerializationError:
             raise
-        except Exception as error:  # serializers are user code
+        except Exception as error:  # user code: serializers
             raise SerializationError(f"{type(error).__name__}: {error}") from error
 
-    def encode_always(self, result: TaskResult[Any, Any]) -> tuple[str, TaskResult[Any, Any]]:
-        """Write a result, or the error that it cannot be written; return what was written."""
+    def encode_always(self, result: AnyResult) -> tuple[str, AnyResult]:
+        """Write a result, or an error if it cannot be written; return also what was written."""
         try:
             return self.encode(result), result
         except SerializationError as error:
-            failure = TaskResult[Any, TaskError](
+            failure = TaskResult[object, TaskError](
                 err=TaskError(
                     error_code=OperationalErrorCode.WORKER_SERIALIZATION_ERROR,
                     message=f"the result cannot be serialized: {error}",
@@ -62,7 +66,7 @@ class ResultCodec:
             )
             return serialize_error_payload(failure), failure
 
-    def decode(self, text: str) -> TaskResult[Any, Any]:
+    def decode(self, text: str) -> AnyResult:
         """Read a result; raise SerializationError if the text is not one."""
         if text.startswith(_OK_START) and text.endswith(_OK_END):
             ok_text = text[len(_OK_START) : -len(_OK_END)]
@@ -70,8 +74,8 @@ class ResultCodec:
                 return self._decode_ok(ok_text)
         return self.from_shape(loads(text))
 
-    def from_shape(self, shape: Json) -> TaskResult[Any, Any]:
-        """Read a result from parsed JSON, tagged or an object with just ok or err."""
+    def from_shape(self, shape: Json) -> AnyResult:
+        """Read a result from parsed JSON: tagged, or an object with only ok and err."""
         if not isinstance(shape, dict) or not ("ok" in shape or "err" in shape):
             raise SerializationError("not a task result")
         if RESULT_TAG not in shape and not shape.keys() <= {"ok", "err"}:
@@ -80,43 +84,44 @@ class ResultCodec:
             return TaskResult(err=self._read_error(shape["err"]))
         return self._read_ok(shape.get("ok"))
 
-    def _decode_ok(self, text: str) -> TaskResult[Any, Any]:
+    def _decode_ok(self, text: str) -> AnyResult:
         try:
             return TaskResult(ok=self.ok.decode(text))
-        except Exception as error:  # noqa: BLE001  # validators are user code
+        except Exception as error:  # noqa: BLE001  # user code: validators
             return _hydration_error(error)
 
-    def _read_ok(self, shape: Json) -> TaskResult[Any, Any]:
+    def _read_ok(self, shape: Json) -> AnyResult:
         try:
             return TaskResult(ok=self.ok.from_shape(shape))
-        except Exception as error:  # noqa: BLE001  # validators and constructors are user code
+        except Exception as error:  # noqa: BLE001  # user code: validators and constructors
             return _hydration_error(error)
 
-    def _error_text(self, error: Any) -> str:
+    def _error_text(self, error: object) -> str:
         if isinstance(error, TaskError):
             return dumps(error_shape(error, TagCount()))
         return codec_for(self.error_type).encode_unchecked(error)
 
-    def _read_error(self, shape: Json) -> Any:
+    def _read_error(self, shape: Json) -> object:
         try:
             if isinstance(shape, dict) and ERROR_TAG in shape:
-                own = self.error_type
-                is_own = isinstance(own, type) and issubclass(own, TaskError)
-                built_in = isinstance(shape.get("error_code"), dict)
-                # The engine's own errors are plain TaskErrors, whatever the task declared.
-                return read_error(shape, own if is_own and not built_in else TaskError)
+                declared = self.error_type
+                # The engine's own errors are plain TaskErrors, whatever type the task declares.
+                is_built_in = isinstance(shape.get("error_code"), dict)
+                if not is_built_in and _is_error_class(declared):
+                    return read_error(shape, declared)
+                return read_error(shape)
             if isinstance(shape, dict) and "error_code" in shape:
                 return read_error(shape)
             return codec_for(self.error_type).from_shape(shape)
-        except Exception as error:  # constructors are user code
+        except Exception as error:  # user code: constructors
             raise SerializationError(f"unreadable error: {error}") from error
 
 
 UNTYPED = ResultCodec(Any, Any)
 
 
-def read_result(text: str, codec: ResultCodec = UNTYPED) -> TaskResult[Any, Any]:
-    """Read a stored result; what cannot be read is an error result itself."""
+def read_result(text: str, codec: ResultCodec = UNTYPED) -> AnyResult:
+    """Read a stored result; return an error result if it cannot be read."""
     try:
         return codec.decode(text)
     except SerializationError as error:
@@ -129,19 +134,23 @@ def read_result(text: str, codec: ResultCodec = UNTYPED) -> TaskResult[Any, Any]
         )
 
 
-def serialize_error_payload(result: TaskResult[Any, Any]) -> str:
-    """Write an error result; a constant text if even that fails."""
+def serialize_error_payload(result: AnyResult) -> str:
+    """Write an error result; return a constant text if even that fails."""
     try:
         return UNTYPED.encode(result)
     except SerializationError:
         return _LAST_RESORT
 
 
+def _is_error_class(declared: object) -> TypeIs[type[TaskError]]:
+    return isinstance(declared, type) and issubclass(declared, TaskError)
+
+
 def _envelope(error: str) -> str:
     return f'{_OK_START}null,"err":{error}}}'
 
 
-def _hydration_error(error: Exception) -> TaskResult[Any, Any]:
+def _hydration_error(error: Exception) -> AnyResult:
     return TaskResult(
         err=TaskError(
             error_code=ContractCode.PYDANTIC_HYDRATION_ERROR,

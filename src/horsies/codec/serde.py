@@ -1,11 +1,12 @@
-"""The codec as functions that answer Ok or Err (the contract's horsies.core.codec.serde)."""
+"""The codec as functions that return Ok or Err (docs/contract/tasks.md §11)."""
 
+from collections.abc import Mapping
 from typing import Any, TypeAlias, TypeVar
 
 from horsies.codec.annotated import codec_for
-from horsies.codec.results import ResultCodec, serialize_error_payload
+from horsies.codec.results import AnyResult, ResultCodec, serialize_error_payload
 from horsies.codec.shapes import Json, SerializationError, loads
-from horsies.result import Err, Ok, Result, TaskError, TaskResult
+from horsies.result import Err, Ok, Result, TaskError
 
 T = TypeVar("T")
 SerdeResult: TypeAlias = Result[T, SerializationError]
@@ -27,16 +28,16 @@ __all__ = [
 ]
 
 
-def to_jsonable(value: object, annotation: Any = Any) -> SerdeResult[Json]:
-    """Turn a value into JSON values by its annotation, or by tagged shapes."""
+def to_jsonable(value: object, annotation: object = Any) -> SerdeResult[Json]:
+    """Convert a value to JSON values by its annotation, or to tagged shapes."""
     return _written(value, annotation).map(loads)
 
 
-def rehydrate_value(json: Json, annotation: Any = Any) -> SerdeResult[Any]:
-    """Turn JSON values back into the value the annotation or the tags tell."""
+def rehydrate_value(json: Json, annotation: object = Any) -> SerdeResult[Any]:
+    """Convert JSON values back by the annotation or their tags."""
     try:
         return Ok(codec_for(annotation).from_shape(json))
-    except Exception as error:  # noqa: BLE001  # validators and constructors are user code
+    except Exception as error:  # noqa: BLE001  # user code: validators and constructors
         return Err(_as_serialization_error(error))
 
 
@@ -45,18 +46,18 @@ def dumps_json(value: object) -> SerdeResult[str]:
     return _written(value, Any)
 
 
-def args_to_json(args: tuple[Any, ...]) -> SerdeResult[str]:
+def args_to_json(args: tuple[object, ...]) -> SerdeResult[str]:
     """Write positional arguments as an array."""
     return _written(list(args), Any)
 
 
-def kwargs_to_json(kwargs: dict[str, Any]) -> SerdeResult[str]:
+def kwargs_to_json(kwargs: Mapping[str, object]) -> SerdeResult[str]:
     """Write keyword arguments as an object."""
     return _written(kwargs, Any)
 
 
 def loads_json(text: str | None) -> SerdeResult[Json]:
-    """Parse text; nothing is None."""
+    """Parse text; None and the empty text give None."""
     try:
         return Ok(loads(text) if text else None)
     except SerializationError as error:
@@ -77,18 +78,18 @@ def json_to_kwargs(json: Json) -> SerdeResult[dict[str, Any]]:
     return rehydrate_value(json or {})
 
 
-def task_result_from_json(json: Json, ok_type: Any = Any) -> SerdeResult[TaskResult[Any, Any]]:
-    """Read a result; an ok value that does not fit gives an error result."""
+def task_result_from_json(json: Json, ok_type: object = Any) -> SerdeResult[AnyResult]:
+    """Read a result; an ok value that does not match its type becomes an error result."""
     try:
         return Ok(ResultCodec(ok_type, TaskError).from_shape(json))
     except SerializationError as error:
         return Err(error)
 
 
-def _written(value: object, annotation: Any) -> SerdeResult[str]:
+def _written(value: object, annotation: object) -> SerdeResult[str]:
     try:
         return Ok(codec_for(annotation).encode(value))
-    except Exception as error:  # noqa: BLE001  # validators and serializers are user code
+    except Exception as error:  # noqa: BLE001  # user code: validators and serializers
         return Err(_as_serialization_error(error))
 
 

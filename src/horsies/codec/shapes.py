@@ -1,6 +1,6 @@
-"""Values without a usable annotation as JSON: plain where JSON can say it, else under a tag.
+"""Write values without a usable annotation as JSON: plain where possible, else with a tag.
 
-A tag names a class; it is looked up only among modules this process has already imported.
+A tag names a class; it is looked up only in modules that this process has already imported.
 """
 
 import dataclasses
@@ -18,7 +18,8 @@ from pydantic_core import PydanticSerializationError, from_json, to_json
 from horsies.result import TaskError, TaskResult
 from horsies.result.task import dump_code, dump_exception
 
-Json: TypeAlias = dict[str, Any] | list[Any] | str | int | float | bool | None
+JsonObject: TypeAlias = dict[str, Any]  # parsed JSON
+Json: TypeAlias = JsonObject | list[Any] | str | int | float | bool | None
 
 RESULT_TAG = "__task_result__"
 ERROR_TAG = "__task_error__"
@@ -33,18 +34,18 @@ _TAGS = frozenset({RESULT_TAG, MODEL_TAG, DATACLASS_TAG, *_TIME_TYPES})
 
 
 class SerializationError(ValueError):
-    """A value that cannot be written as JSON, or JSON that cannot be read as asked."""
+    """A value cannot be written as JSON, or JSON cannot be read as the requested type."""
 
 
 @dataclasses.dataclass(slots=True)
 class TagCount:
-    """How many tags were written on purpose; more in the text are a user's look-alikes."""
+    """How many tags we wrote; any others in the text come from keys in the user's data."""
 
     written: int = 0
 
 
 def dumps(shape: Json) -> str:
-    """Write compact text; NaN and infinities cannot reach this, non-ASCII stays."""
+    """Write compact text; NaN and infinities were rejected before, non-ASCII characters stay."""
     try:
         return to_json(shape).decode()
     except PydanticSerializationError as error:
@@ -60,7 +61,7 @@ def loads(text: str) -> Json:
 
 
 def refuse_constants(text: str) -> None:
-    """Raise if the text holds NaN or an infinity, which JSON does not have."""
+    """Raise if the text contains NaN or an infinity, which are not JSON."""
     if "NaN" in text or "Infinity" in text:
         json.loads(text, parse_constant=_refuse_constant)
 
@@ -70,7 +71,7 @@ def _refuse_constant(name: str) -> None:
 
 
 def to_shape(value: object, tags: TagCount) -> Json:  # noqa: PLR0911  # one return per shape
-    """Turn a value into JSON values; raise SerializationError if there is no shape for it."""
+    """Convert a value to JSON values; raise SerializationError if there is no shape for it."""
     if value is None or isinstance(value, (bool, int, float, str)):
         return _scalar_shape(value)
     if isinstance(value, (datetime, date, time)):
@@ -103,7 +104,7 @@ def _scalar_shape(value: float | str | None) -> Json:
 def _object_shape(value: Mapping[object, object], tags: TagCount) -> Json:
     shape = {str(key): to_shape(item, tags) for key, item in value.items()}
     if len(shape) < len(value):
-        raise SerializationError("two keys of a mapping have the same text")
+        raise SerializationError("two keys of a mapping are the same as text")
     if not _TAGS.isdisjoint(shape):
         raise SerializationError(f"reserved key {min(_TAGS & shape.keys())!r} in a mapping")
     return shape
@@ -114,7 +115,7 @@ def class_shape(value: object, tags: TagCount) -> Json:
     cls = type(value)
     if cls.__module__ == "__main__" or "<locals>" in cls.__qualname__:
         raise SerializationError(
-            f"{cls.__qualname__} is defined in __main__ or inside a function: "
+            f"{cls.__qualname__} is defined in __main__ or inside a function, so "
             "no other process can find it; annotate the parameter or move the class to a module"
         )
     if find_class(cls.__module__, cls.__qualname__) is not cls:
@@ -133,8 +134,8 @@ def class_shape(value: object, tags: TagCount) -> Json:
     return {tag: True, "module": cls.__module__, "qualname": cls.__qualname__, "data": data}
 
 
-def result_shape(result: TaskResult[Any, Any], tags: TagCount) -> Json:
-    """Write the envelope of a result whose types are not known."""
+def result_shape(result: TaskResult[object, object], tags: TagCount) -> Json:
+    """Write the envelope of a result whose types are unknown."""
     tags.written += 1
     if result.is_ok():
         return {RESULT_TAG: True, "ok": to_shape(result.ok, tags), "err": None}
@@ -142,11 +143,11 @@ def result_shape(result: TaskResult[Any, Any], tags: TagCount) -> Json:
 
 
 def error_shape(error: object, tags: TagCount) -> Json:
-    """Write a TaskError, also of a subclass; any other error value by its shape."""
+    """Write a TaskError or an instance of a subclass; write any other value by its shape."""
     if not isinstance(error, TaskError):
         return to_shape(error, tags)
     own = error.model_dump(mode="json", exclude=set(TaskError.model_fields), warnings="error")
-    shape: dict[str, Any] = {
+    shape: JsonObject = {
         ERROR_TAG: True,
         "error_code": dump_code(error.error_code),
         "message": _writable(error.message),
@@ -159,15 +160,15 @@ def error_shape(error: object, tags: TagCount) -> Json:
     return shape
 
 
-def _writable(value: Any) -> Any:
-    """What an error says must not hide it: lone surrogates, which have no bytes, become `?`."""
+def _writable(value: object) -> object:
+    """Replace lone surrogates, which have no encoding, by `?`: every error must be stored."""
     if isinstance(value, str) and not value.isascii():
         return value.encode("utf-8", "replace").decode()
     return value
 
 
 def has_tag(shape: Json) -> bool:
-    """Whether a tagged object is anywhere in the value."""
+    """Whether the value contains a tagged object."""
     return count_tags(shape) > 0
 
 
@@ -181,8 +182,8 @@ def count_tags(shape: Json) -> int:
     return 0
 
 
-def resolve_tags(shape: Json) -> Any:
-    """Turn tagged objects back into values; everything else stays as it is, element-wise."""
+def resolve_tags(shape: Json) -> object:
+    """Convert tagged objects back to values, at any depth; everything else stays as it is."""
     if isinstance(shape, list):
         return [resolve_tags(item) for item in shape]
     if not isinstance(shape, dict):
@@ -199,21 +200,21 @@ def resolve_tags(shape: Json) -> Any:
 
 
 def read_error(shape: Json, error_type: type[TaskError] = TaskError) -> object:
-    """Read the err part of an envelope: a TaskError by its tag, else the resolved value."""
+    """Read the err part of an envelope: a TaskError if it is tagged, else the resolved value."""
     if not (isinstance(shape, dict) and (ERROR_TAG in shape or "error_code" in shape)):
         return resolve_tags(shape)
     fields = {key: value for key, value in shape.items() if key != ERROR_TAG}
     return error_type.model_validate({**fields, "data": resolve_tags(shape.get("data"))})
 
 
-def _read_result(shape: dict[str, Any]) -> TaskResult[Any, Any]:
+def _read_result(shape: JsonObject) -> TaskResult[object, object]:
     if shape.get("err") is not None:
         return TaskResult(err=read_error(shape["err"]))
     return TaskResult(ok=resolve_tags(shape.get("ok")))
 
 
 def find_class(module_name: object, qualname: object) -> type | None:
-    """Find a class by name without importing; also not through a module's `__getattr__`."""
+    """Find a class by name without importing or calling the `__getattr__` of a module."""
     if not (isinstance(module_name, str) and isinstance(qualname, str)):
         return None
     found: object = sys.modules.get(module_name)
@@ -222,17 +223,17 @@ def find_class(module_name: object, qualname: object) -> type | None:
     return found if isinstance(found, type) else None
 
 
-def _read_model(cls: type | None, shape: dict[str, Any]) -> BaseModel:
+def _read_model(cls: type | None, shape: JsonObject) -> BaseModel:
     if cls is None or not issubclass(cls, BaseModel):
         raise SerializationError(f"unknown model class {_class_name(shape)}")
     data: Json = shape.get("data")
     if has_tag(data):
         return cls.model_validate(resolve_tags(data))
-    # JSON mode, so that strict models accept what JSON can only say as text.
+    # JSON mode: strict models then accept text for types that JSON does not have.
     return cls.model_validate_json(to_json(data))
 
 
-def _read_dataclass(cls: type | None, shape: dict[str, Any]) -> object:
+def _read_dataclass(cls: type | None, shape: JsonObject) -> object:
     data = shape.get("data")
     if cls is None or not dataclasses.is_dataclass(cls) or not isinstance(data, dict):
         raise SerializationError(f"unknown dataclass {_class_name(shape)}")
@@ -241,9 +242,9 @@ def _read_dataclass(cls: type | None, shape: dict[str, Any]) -> object:
     value = cls(**{name: stored[name] for name, field in fields.items() if field.init})
     for name, field in fields.items():
         if not field.init:
-            object.__setattr__(value, name, stored[name])  # also for frozen dataclasses
+            object.__setattr__(value, name, stored[name])  # works for frozen dataclasses too
     return value
 
 
-def _class_name(shape: dict[str, Any]) -> str:
+def _class_name(shape: JsonObject) -> str:
     return f"{shape.get('module')}.{shape.get('qualname')}"

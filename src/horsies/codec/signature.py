@@ -1,7 +1,7 @@
-"""The arguments of one function as JSON text, checked and read by its parameters' annotations.
+"""Write the arguments of one function as JSON text, by the annotations of its parameters.
 
-All keyword arguments pass through one adapter over a TypedDict made from the parameters, all
-positional ones through one adapter over a tuple: one call into pydantic each, compiled once.
+One adapter over a TypedDict handles all keyword arguments and one over a tuple handles all
+positional ones, so that each needs a single call into pydantic.
 """
 
 import inspect
@@ -26,7 +26,7 @@ from horsies.codec.annotated import (
 from horsies.codec.shapes import Json, SerializationError, dumps, loads
 from horsies.result import Err, Ok, Result
 
-# Through Any: type checkers know only types that are written out, these are made at run time.
+# Any: type checkers accept only static types here, and these are built at runtime.
 _make_typed_dict: Any = TypedDict
 _tuple: Any = tuple
 _BY_POSITION = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
@@ -34,16 +34,16 @@ _BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_O
 
 
 class ArgumentsError(SerializationError):
-    """Arguments that do not fit a signature; the message names the parameter."""
+    """The arguments do not match the signature; the message names the parameter."""
 
 
 def byte_count(text: str) -> int:
-    """The size of a stored text; of most texts, which are ASCII, without encoding it."""
+    """Return the size of a text in bytes; most texts are ASCII and need no encoding."""
     return len(text) if text.isascii() else len(text.encode())
 
 
 class EncodedArguments(NamedTuple):
-    """The texts of the columns args and kwargs; None where there is nothing."""
+    """The texts of the columns args and kwargs; None if there are no such arguments."""
 
     args_json: str | None
     kwargs_json: str | None
@@ -51,11 +51,11 @@ class EncodedArguments(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """How a call with a given number of positional arguments is checked."""
+    """How to check a call with a given number of positional arguments."""
 
-    adapter: TypeAdapter[Any] | None
+    adapter: TypeAdapter[object] | None
     exact: tuple[type | None, ...]
-    named: tuple[tuple[str, Any], ...]
+    named: tuple[tuple[str, object], ...]
     taken: frozenset[str]
     required: frozenset[str]
 
@@ -63,15 +63,15 @@ class _Plan:
 class SignatureCodec:
     """Writes and reads the arguments of one function."""
 
-    def __init__(self, function: Callable[..., Any], annotations: Mapping[str, Any]) -> None:
+    def __init__(self, function: Callable[..., object], annotations: Mapping[str, object]) -> None:
         self.signature = inspect.signature(function)
         self._annotations = annotations
         self._plans: dict[int, _Plan] = {}
 
     def encode(
-        self, args: tuple[Any, ...], kwargs: dict[str, Any]
+        self, args: tuple[object, ...], kwargs: dict[str, object]
     ) -> Result[EncodedArguments, ArgumentsError]:
-        """Bind and check arguments as the function would, then write them."""
+        """Bind and check arguments as a call of the function would, then write them."""
         try:
             plan = self._bind(args, kwargs)
             args_json = self._encode_args(plan, args) if args else None
@@ -79,13 +79,13 @@ class SignatureCodec:
             return Ok(EncodedArguments(args_json, kwargs_json))
         except ArgumentsError as error:
             return Err(error)
-        except Exception as error:  # noqa: BLE001  # validators and serializers are user code
+        except Exception as error:  # noqa: BLE001  # user code: validators and serializers
             return Err(_refusal(error))
 
     def decode(
         self, args_json: str | None, kwargs_json: str | None
-    ) -> Result[tuple[tuple[Any, ...], dict[str, Any]], ArgumentsError]:
-        """Read stored arguments; what comes out can be passed to the function."""
+    ) -> Result[tuple[tuple[object, ...], dict[str, object]], ArgumentsError]:
+        """Read stored arguments, ready to be passed to the function."""
         try:
             args = self._decode_args(args_json) if args_json else ()
             kwargs = self._decode_kwargs(kwargs_json) if kwargs_json else {}
@@ -93,11 +93,11 @@ class SignatureCodec:
             return Ok((args, kwargs))
         except ArgumentsError as error:
             return Err(error)
-        except Exception as error:  # noqa: BLE001  # validators and constructors are user code
+        except Exception as error:  # noqa: BLE001  # user code: validators and constructors
             return Err(_refusal(error))
 
-    def _bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Plan:
-        """Refuse what the call itself would refuse, without paying for `Signature.bind`."""
+    def _bind(self, args: tuple[object, ...], kwargs: dict[str, object]) -> _Plan:
+        """Reject what the call itself would reject, without the cost of `Signature.bind`."""
         plan = self._plan(len(args))
         if not kwargs and not plan.required:
             return plan
@@ -112,32 +112,32 @@ class SignatureCodec:
                 raise ArgumentsError(str(error)) from None
         return plan
 
-    def _encode_args(self, plan: _Plan, args: tuple[Any, ...]) -> str:
+    def _encode_args(self, plan: _Plan, args: tuple[object, ...]) -> str:
         if tuple(map(type, args)) == plan.exact:
             return dumps(cast("Json", args))
         if plan.adapter is not None:
             try:
                 return encode_checked(plan.adapter, args, plan.adapter.validate_python(args))
             except (ValidationError, SerializationError):
-                pass  # again one by one, to name the parameter
+                pass  # retry one by one, to name the parameter
         paired = zip(plan.named, args, strict=True)
         texts = [_encode_one(name, annotation, arg) for (name, annotation), arg in paired]
         return f"[{','.join(texts)}]"
 
-    def _encode_kwargs(self, kwargs: dict[str, Any]) -> str:
+    def _encode_kwargs(self, kwargs: dict[str, object]) -> str:
         adapter = self._kwargs_adapter
         if adapter is not None:
             try:
                 return encode_checked(adapter, kwargs, adapter.validate_python(kwargs))
             except (ValidationError, SerializationError):
-                pass  # again one by one, to name the parameter
+                pass  # retry one by one, to name the parameter
         texts = [
             f"{dumps(name)}:{_encode_one(name, self._annotation(name), value)}"
             for name, value in kwargs.items()
         ]
         return f"{{{','.join(texts)}}}"
 
-    def _decode_args(self, text: str) -> tuple[Any, ...]:
+    def _decode_args(self, text: str) -> tuple[object, ...]:
         stored = loads(text)
         if not isinstance(stored, list):
             raise ArgumentsError("args is not a JSON array")
@@ -146,19 +146,19 @@ class SignatureCodec:
             return tuple(stored)
         if plan.adapter is not None and '"__' not in text:
             try:
-                return tuple(plan.adapter.validate_json(text))
+                return cast("tuple[object, ...]", plan.adapter.validate_json(text))
             except ValidationError:
-                pass  # again one by one, to name the parameter
+                pass  # retry one by one, to name the parameter
         paired = zip(plan.named, stored, strict=True)
         return tuple(_decode_one(name, annotation, shape) for (name, annotation), shape in paired)
 
-    def _decode_kwargs(self, text: str) -> dict[str, Any]:
+    def _decode_kwargs(self, text: str) -> dict[str, object]:
         adapter = self._kwargs_adapter
         if adapter is not None and '"__' not in text:
             try:
-                return cast("dict[str, Any]", adapter.validate_json(text))
+                return cast("dict[str, object]", adapter.validate_json(text))
             except ValidationError:
-                pass  # again one by one, to name the parameter
+                pass  # retry one by one, to name the parameter
         stored = loads(text)
         if not isinstance(stored, dict):
             raise ArgumentsError("kwargs is not a JSON object")
@@ -166,7 +166,7 @@ class SignatureCodec:
             name: _decode_one(name, self._annotation(name), shape) for name, shape in stored.items()
         }
 
-    def _annotation(self, name: str) -> Any:
+    def _annotation(self, name: str) -> object:
         """Return the annotation of a keyword argument."""
         if name in self._fields:
             return self._fields[name]
@@ -209,7 +209,7 @@ class SignatureCodec:
         return tuple(name for name, parameter in parameters if parameter.kind in _BY_POSITION)
 
     @cached_property
-    def _fields(self) -> dict[str, Any]:
+    def _fields(self) -> dict[str, object]:
         parameters = self.signature.parameters.items()
         return {
             name: self._annotations.get(name, Any)
@@ -225,13 +225,13 @@ class SignatureCodec:
     def _extra_name(self) -> str | None:
         return self._name_of(inspect.Parameter.VAR_KEYWORD)
 
-    def _name_of(self, kind: Any) -> str | None:
+    def _name_of(self, kind: object) -> str | None:
         parameters = self.signature.parameters.items()
         return next((name for name, parameter in parameters if parameter.kind is kind), None)
 
     @cached_property
-    def _kwargs_adapter(self) -> TypeAdapter[Any] | None:
-        """One adapter for all; None with **kwargs, whose names it could not know."""
+    def _kwargs_adapter(self) -> TypeAdapter[object] | None:
+        """One adapter for all keyword arguments; None with **kwargs, whose names are unknown."""
         if self._extra_name is not None:
             return None
         rewritten = {name: rewrite(annotation) for name, annotation in self._fields.items()}
@@ -244,13 +244,13 @@ class SignatureCodec:
             adapter = self._dict_adapter(usable)
         return adapter
 
-    def _dict_adapter(self, fields: dict[str, Any]) -> TypeAdapter[Any] | None:
+    def _dict_adapter(self, fields: dict[str, object]) -> TypeAdapter[object] | None:
         arguments = _make_typed_dict("Arguments", fields, total=False)
         return build_adapter(Annotated[arguments, _NoUnknownNames()])
 
 
 class _NoUnknownNames:
-    """Forbids unknown keys here only; a config would reach into dataclasses further down."""
+    """Forbids unknown keys at this level only; a config would also apply to nested dataclasses."""
 
     def __get_pydantic_core_schema__(
         self, source: Any, handler: GetCoreSchemaHandler
@@ -261,14 +261,14 @@ class _NoUnknownNames:
         return schema
 
 
-def _encode_one(name: str, annotation: Any, value: object) -> str:
+def _encode_one(name: str, annotation: object, value: object) -> str:
     try:
         return codec_for(annotation).encode(value)
     except SerializationError as error:
         raise ArgumentsError(f"parameter {name!r}: {error}") from error
 
 
-def _decode_one(name: str, annotation: Any, shape: Json) -> Any:
+def _decode_one(name: str, annotation: object, shape: Json) -> object:
     try:
         return codec_for(annotation).from_shape(shape)
     except SerializationError as error:

@@ -1,4 +1,4 @@
-"""Settings, valid once built: app, database, queues, recovery, resilience, exception mapper."""
+"""Settings of an app, its database, queues and recovery; a settings object is always valid."""
 
 from horsies.config.app import AppConfig
 from horsies.config.database import PostgresConfig

@@ -1,4 +1,4 @@
-"""AppConfig: everything an app can be told, checked as a whole."""
+"""AppConfig: all settings of an app, checked as a whole."""
 
 import logging
 import os
@@ -26,7 +26,7 @@ def _default_broker() -> PostgresConfig:
 
 
 class AppConfig(Settings):
-    """The configuration of one app; immutable, and valid once built."""
+    """The configuration of one app; immutable and always valid."""
 
     broker: PostgresConfig = Field(default_factory=_default_broker)
     queue_mode: QueueMode = QueueMode.DEFAULT
@@ -49,7 +49,7 @@ class AppConfig(Settings):
 
     @property
     def effective_claim_lease_ms(self) -> int:
-        """How long a claim is exclusive."""
+        """How long a claim stays exclusive."""
         return DEFAULT_CLAIM_LEASE_MS if self.claim_lease_ms is None else self.claim_lease_ms
 
     def problems(self) -> Iterator[HorsiesError]:
@@ -74,7 +74,7 @@ class AppConfig(Settings):
             yield ConfigurationError(text, code, notes=notes, help_text=cure)
         elif len(set(names)) < len(names):
             text = "duplicate queue names in custom_queues"
-            cure = "give each queue a name of its own"
+            cure = "give each queue a unique name"
             yield ConfigurationError(text, code, notes=notes, help_text=cure)
 
     def _cap_problems(self) -> Iterator[HorsiesError]:
@@ -143,7 +143,7 @@ class AppConfig(Settings):
             )
 
     def log_config(self, logger: logging.Logger | None = None) -> None:
-        """Write the configuration as one INFO record, passwords masked; nothing in a child."""
+        """Log the configuration as one INFO record with masked passwords; do nothing in a child."""
         if os.environ.get("HORSIES_CHILD_PROCESS") == "1":
             return
         (logger or logging.getLogger("horsies")).info("%s", self._describe())

@@ -1,4 +1,4 @@
-"""Where the database is and how many connections it may carry."""
+"""Where the database is, and how many connections the app may open."""
 
 import importlib.util
 import os
@@ -16,13 +16,13 @@ from horsies.config.settings import Settings
 from horsies.errors import ConfigurationError, HorsiesError
 
 _URL_PATTERN = re.compile(r"(postgresql(\+psycopg)?|postgres)://", re.IGNORECASE)
-# Up to the last @: a password may hold one unescaped, and masking too much is the safe mistake.
+# Up to the last @: a password may contain an unescaped one, and masking too much is safe.
 _PASSWORD_PATTERN = re.compile(r"(?<=:).*(?=@)|(?<=[?&]password=)[^&]*")
 _URL_FIELDS = ("database_url", "session_database_url")
 
 
 def to_psycopg_url(url: str) -> str:
-    """Drop the driver part of `postgresql+psycopg://`; other texts stay as they are."""
+    """Remove the driver from `postgresql+psycopg://`; leave other texts unchanged."""
     driver = "postgresql+psycopg://"
     return f"postgresql://{url[len(driver) :]}" if url.startswith(driver) else url
 
@@ -48,9 +48,9 @@ def mask_error(text: str, url: str) -> str:
 
 
 class PostgresConfig(Settings):
-    """A PostgreSQL server, by URL or embedded.
+    """A PostgreSQL server, given by URL or embedded.
 
-    `schema` names the PostgreSQL schema that holds the tables; None leaves it to the search path.
+    `schema` names the PostgreSQL schema of the tables; None means the search path decides.
     """
 
     database_url: str
@@ -62,7 +62,7 @@ class PostgresConfig(Settings):
     pool_recycle: int = 1800
     pool_pre_ping: bool = True
     echo: bool = False
-    # Stored under another name: BaseModel still owns a deprecated attribute called schema.
+    # Stored under another name, because BaseModel still has a deprecated attribute `schema`.
     schema_name: str | None = Field(default=None, alias="schema", min_length=1, max_length=63)
     is_embedded: bool = False
     embedded_directory: Path | None = None
@@ -73,21 +73,21 @@ class PostgresConfig(Settings):
 
     @classmethod
     def embedded(cls, directory: Path | str | None = None) -> "PostgresConfig":
-        """Use the project's own server, started at the first use (extra `embedded`)."""
+        """Use the project's own server, which starts on first use (extra `embedded`)."""
         path = None if directory is None else Path(directory)
         return cls(database_url="", is_embedded=True, embedded_directory=path)
 
     @classmethod
     def from_environment(cls) -> "PostgresConfig":
-        """Take the URL the environment names, else the embedded server if it is installed."""
+        """Use the URL from the environment, else the embedded server if it is installed."""
         for variable in ("HORSIES_DATABASE_URL", "DATABASE_URL"):
             if url := os.environ.get(variable):
                 return cls(database_url=url)
         if _may_use_embedded_server():
             return cls.embedded()
-        reason, first = "no embedded server found", ""
+        reason, first = "and no embedded server was found", ""
         if os.environ.get("HORSIES_EMBEDDED") == "0":
-            reason, first = "HORSIES_EMBEDDED=0 forbids the embedded one", "unset that and "
+            reason, first = "and HORSIES_EMBEDDED=0 forbids the embedded one", "unset that and "
         raise ConfigurationError(
             "no database configured",
             ErrorCode.BROKER_INVALID_URL,

@@ -1,4 +1,4 @@
-"""Exception classes mapped to error codes, and the form such codes must have."""
+"""The mapping of exception classes to error codes, and the form of such codes."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -15,7 +15,7 @@ _CODE_HELP = "use an UPPER_SNAKE code such as 'PAYMENT_REFUSED'"
 
 
 def code_problem(code: object) -> str | None:
-    """Say what is wrong with a configured error code, or return None."""
+    """Describe what is wrong with a configured error code; None if it is valid."""
     if not isinstance(code, str):
         return f"must be a string, not {type(code).__name__}"
     if _EXCEPTION_CLASS_PATTERN.fullmatch(code):

@@ -1,4 +1,4 @@
-"""Queues: the mode of an app and the custom queues it may have."""
+"""Queues: the queue mode of an app and its custom queues."""
 
 from enum import Enum
 
@@ -11,14 +11,14 @@ DEFAULT_QUEUE_PRIORITY = 100
 
 
 class QueueMode(Enum):
-    """One queue named `default`, or the app's own list."""
+    """Whether an app has one queue named `default` or its own list of queues."""
 
     DEFAULT = "default"
     CUSTOM = "custom"
 
 
 class CustomQueueConfig(Settings):
-    """One queue: priority 1 is served first; `max_concurrency` counts over the whole cluster."""
+    """One queue: priority 1 is served first; `max_concurrency` applies to the whole cluster."""
 
     name: str = Field(min_length=1, max_length=100)
     priority: int = Field(default=1, ge=1, le=100)

@@ -1,7 +1,7 @@
-"""When a silent worker's tasks are given up, and how long finished rows are kept."""
+"""When the tasks of an unresponsive worker are recovered, and how long old rows are kept."""
 
 from collections.abc import Iterator
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 from pydantic import BeforeValidator, Field
 
@@ -13,7 +13,7 @@ from horsies.states import TASK_TERMINAL_STATES, TaskStatus
 _RetentionHours = Annotated[int, Field(ge=1, le=43_800)]
 
 
-def _terminal_keys(value: Any) -> Any:
+def _terminal_keys(value: object) -> object:
     if not isinstance(value, dict):
         return value
     return {_terminal_state(key): hours for key, hours in value.items()}
@@ -29,13 +29,13 @@ def _terminal_state(key: object) -> TaskStatus:
             f"retention_hours_by_status: {found!r} is not a terminal task state",
             ErrorCode.CONFIG_INVALID_RECOVERY,
             notes=[f"terminal states: {', '.join(names)}"],
-            help_text="name only states in which a task has ended",
+            help_text="use only states in which a task has ended",
         )
     )
 
 
 class RecoveryConfig(Settings):
-    """Heartbeats, staleness thresholds and retention. Raise the thresholds to cure false alarms."""
+    """Heartbeats, staleness thresholds and retention. Raise thresholds to avoid false alarms."""
 
     phase_name: ClassVar[str] = "recovery"
 

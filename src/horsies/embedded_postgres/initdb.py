@@ -1,4 +1,4 @@
-"""Creates a data directory: complete with our role and database, or not there at all."""
+"""Create a data directory with our role and database, completely or not at all."""
 
 import shutil
 from importlib.resources import files
@@ -12,7 +12,7 @@ from horsies.embedded_postgres.refusals import refusal
 def create_cluster(binaries: Binaries, account: Account, data: Path) -> None:
     temporary = data.with_name("data.tmp")
     if temporary.exists():
-        shutil.rmtree(temporary)  # an earlier attempt that was cut short
+        shutil.rmtree(temporary)  # left by an interrupted attempt
     make_private(temporary, account)
     _run(account, [binaries.directory / "initdb", "-D", temporary, *_options(binaries.major)])
     # Single-user mode: the role and database exist before any client can find the server.
@@ -28,7 +28,7 @@ def create_cluster(binaries: Binaries, account: Account, data: Path) -> None:
 
 
 def _options(major: int) -> list[str]:
-    """Locales by our choice, never the machine's: LANG may name one that was not generated here."""
+    """Set the locales explicitly: LANG may name one that this machine does not have."""
     provider = ["--locale-provider=builtin", "--builtin-locale=C.UTF-8"] if major >= 17 else []
     return [
         *("-U", "postgres", "-E", "UTF8", "-k", "--auth-local=trust", "--auth-host=scram-sha-256"),

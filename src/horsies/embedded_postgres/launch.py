@@ -1,4 +1,4 @@
-"""What a supervisor needs to know to run one server: decided by the first user, passed as JSON."""
+"""What a supervisor needs to run one server: chosen by the first user, passed as JSON."""
 
 import json
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from horsies.embedded_postgres.binaries import Binaries
 from horsies.embedded_postgres.home import Home
 from horsies.embedded_postgres.privileges import Account
 
-START_SECONDS = 60.0  # crash recovery of a large queue takes its time
+START_SECONDS = 60.0  # crash recovery of a large queue takes a while
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
-"""File locks that the kernel drops however their holder dies: the reference count of a server.
+"""File locks, which count the users of a server; the kernel drops them when the holder dies.
 
-A lock is given back by closing its file, never by LOCK_UN: after a fork the children share the
-lock, and an explicit unlock in one of them would take it from all.
+Closing the file releases a lock, never LOCK_UN: forked children share the lock, and an explicit
+unlock in one of them would take it from all.
 """
 
 import fcntl
@@ -17,7 +17,7 @@ _POLL_SECONDS = 0.02
 
 
 class FileLock:
-    """A held lock; only `release()` or the process's end frees it, not garbage collection."""
+    """A held lock; only `release()` or the end of the process frees it, not garbage collection."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor: int | None = descriptor
@@ -28,7 +28,7 @@ class FileLock:
             os.close(descriptor)
 
     def is_still_at(self, path: Path) -> bool:
-        """False when the file was deleted or replaced: others then lock a different file."""
+        """Return False if the file was deleted or replaced: others then lock a different file."""
         if self._descriptor is None:
             return False
         try:

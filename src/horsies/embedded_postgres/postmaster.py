@@ -1,4 +1,4 @@
-"""The running server process: its command line, its pid, whether it accepts logins, its end."""
+"""The server process: start and stop it, find its pid, check whether it accepts logins."""
 
 import contextlib
 import os
@@ -27,10 +27,10 @@ def url(socket_directory: Path, *, user: str = "horsies", database: str = "horsi
 
 
 def answering_version(socket_directory: Path, uid: int) -> str | None:
-    """The version of the server that lets us in, None when none does.
+    """Return the version of the server if it accepts a login, else None.
 
-    Readiness is a real login: the socket answers during crash recovery too. The superuser's
-    reserved connections keep a full server recognizable as a running one.
+    Only a login proves readiness: the socket also answers during crash recovery. As superuser we
+    use a reserved connection, so that a server without free connections still counts as running.
     """
     if not is_private(socket_directory, uid):
         return None
@@ -51,7 +51,7 @@ def has_clients(socket_directory: Path) -> bool:
         ) as connection:
             row = connection.execute(query).fetchone()
     except psycopg.OperationalError:
-        return True  # too full to tell: certainly not idle
+        return True  # no free connection: certainly not idle
     return row is None or row[0] > 0
 
 
@@ -63,8 +63,10 @@ def recorded_pid(data: Path) -> int | None:
 
 
 def live_pid(data: Path) -> int | None:
-    """The pid of this data directory's server. A recorded pid alone proves nothing: after a reboot
-    it may be anybody's, and a zombie still answers signals. A server works inside its directory.
+    """Return the pid of the server that runs in this data directory.
+
+    A recorded pid alone proves nothing: after a reboot it may belong to any process, and a zombie
+    still accepts signals. The working directory of a server is its data directory.
     """
     pid = recorded_pid(data)
     if pid is None:
@@ -78,24 +80,24 @@ def live_pid(data: Path) -> int | None:
 
 
 def start(launch: Launch, log: int) -> "subprocess.Popen[bytes]":
-    """Start the server; the caller holds the supervisor lock and found no live server."""
+    """Start the server; the caller holds the supervisor lock and has found no live server."""
     environment: dict[str, str] = {}
     if (stale := recorded_pid(launch.home.data)) is not None:
-        # PostgreSQL refuses to start while that pid is alive, whoever has it now. Told that it is
-        # a parent of ours it looks past it, and still checks the shared memory. Deleting the file
-        # would skip that check (patroni/patroni pull request 681).
+        # PostgreSQL refuses to start while a process with that pid is alive, even an unrelated
+        # one. It ignores the pid of a grandparent but still checks the shared memory. Deleting the
+        # file would skip that check (patroni/patroni pull request 681).
         environment["PG_GRANDPARENT_PID"] = str(stale)
     for leftover in all_socket_files(launch.socket_directory):
         leftover.unlink(missing_ok=True)
     socket = socket_file(launch.socket_directory)
     if launch.port is not None and not socket.name.endswith(f".{launch.port}"):
-        # PostgreSQL names its socket after the port. Our URLs must not depend on that.
+        # PostgreSQL names its socket after the port, but our URLs must not depend on the port.
         socket.symlink_to(f".s.PGSQL.{launch.port}")
     return launch.account.start(_command(launch), log=log, environment=environment)
 
 
 def stop(data: Path) -> bool:
-    """End the server of this data directory by a fast shutdown; False when none runs."""
+    """Stop the server of this data directory by a fast shutdown; False if none is running."""
     pid = live_pid(data)
     if pid is None:
         return False
@@ -104,7 +106,7 @@ def stop(data: Path) -> bool:
         os.kill(pid, signal.SIGINT)
     while live_pid(data) == pid:
         if time.monotonic() > deadline:
-            os.kill(pid, signal.SIGQUIT)  # the next start recovers
+            os.kill(pid, signal.SIGQUIT)  # the next start runs crash recovery
             break
         time.sleep(0.05)
     return True

@@ -1,6 +1,6 @@
-"""Who the server runs as: PostgreSQL refuses root, so root's servers run as an unprivileged user.
+"""The user of the server: PostgreSQL refuses to run as root, so root uses an unprivileged user.
 
-No account is created and nobody else's permissions are changed.
+This module creates no account and changes no permissions outside our own directories.
 """
 
 import os
@@ -16,14 +16,14 @@ from horsies.embedded_postgres.refusals import refusal
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """The user that server programs run as; `is_dropped` when we are root and must become them."""
+    """The user that runs server programs; `is_dropped` if we are root and have to switch to it."""
 
     uid: int
     gid: int
     is_dropped: bool
 
     def run(self, command: Sequence[str | Path], *, stdin: str = "") -> tuple[int, str]:
-        """Run a program to its end; answer its exit code and everything it printed."""
+        """Run a program to its end; return its exit code and everything it printed."""
         finished = subprocess.run(
             command,
             input=stdin,
@@ -43,7 +43,7 @@ class Account:
     def start(
         self, command: Sequence[str | Path], *, log: int, environment: Mapping[str, str]
     ) -> "subprocess.Popen[bytes]":
-        """Start a program in a session of its own, out of reach of a Ctrl-C in the terminal."""
+        """Start a program in its own session, where a Ctrl-C in the terminal does not reach it."""
         return subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
@@ -58,7 +58,7 @@ class Account:
         )
 
     def can_reach(self, path: Path) -> bool:
-        """Whether this user can enter the directory; the kernel also knows access lists."""
+        """Whether this user can enter the directory; the kernel decides, so access lists count."""
         code, _ = self.run(["/bin/sh", "-c", 'test -x "$0"', path])
         return code == 0
 
@@ -85,8 +85,9 @@ def server_account() -> Account:
 
 
 def scrubbed_environment() -> dict[str, str]:
-    """Our environment without what would misdirect initdb and postgres: locales that this machine
-    may not have, and libpq or server settings meant for another database.
+    """Return our environment without variables that mislead initdb and postgres.
+
+    These are locales that this machine may not have, and settings for another database.
     """
     return {
         name: value
@@ -96,7 +97,7 @@ def scrubbed_environment() -> dict[str, str]:
 
 
 def make_private(directory: Path, account: Account) -> None:
-    """Create the directory for this user alone, or make sure that it already is so."""
+    """Create a directory that only this user can enter; refuse an existing one that is open."""
     try:
         directory.mkdir(mode=0o700)
     except FileExistsError:

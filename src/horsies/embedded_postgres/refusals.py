@@ -1,4 +1,4 @@
-"""How the embedded server says no: one configuration error, with the way out."""
+"""The error that the embedded server raises: a configuration error that says what to do."""
 
 from horsies.codes import ErrorCode
 from horsies.errors import ConfigurationError

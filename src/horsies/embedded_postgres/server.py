@@ -1,4 +1,4 @@
-"""Using the embedded server: all processes of a project share it, the last to go frees it."""
+"""Use the embedded server, which all processes of a project share until the last one ends."""
 
 import contextlib
 import json
@@ -18,7 +18,7 @@ from horsies.embedded_postgres.locks import FileLock
 from horsies.embedded_postgres.privileges import scrubbed_environment, server_account
 from horsies.embedded_postgres.refusals import refusal
 
-_LOCK_SECONDS = 3 * START_SECONDS  # others may be starting the server, one after the other
+_LOCK_SECONDS = 3 * START_SECONDS  # other processes may try to start the server first
 _LOG_TAIL_BYTES = 3000
 
 
@@ -55,11 +55,11 @@ def acquire(
     settings: Mapping[str, str] | None = None,
     port: int | None = None,
 ) -> EmbeddedServer:
-    """Join the project's server, starting it if need be. Blocks; safe from any thread.
+    """Join the server of the project and start it if necessary. Blocks; safe from any thread.
 
-    `directory` is the project's, by default HORSIES_HOME or the one around the working directory.
-    `idle_timeout` and `settings` (server parameters) count for the call that starts the server.
-    With `port` it also listens on that port of 127.0.0.1; one that runs without it is refused.
+    `directory` is the project; it defaults to HORSIES_HOME, then to the nearest project.
+    `idle_timeout` and `settings` (server parameters) apply only if this call starts the server.
+    With `port`, the server also listens there on 127.0.0.1; a running one without it is an error.
     """
     require_available()
     home = locate(directory)
@@ -68,7 +68,7 @@ def acquire(
     home = prepare(home)
     with contextlib.ExitStack() as undo:
         reference = undo.enter_context(locks.shared(home.use_lock, within=_LOCK_SECONDS))
-        # Held while logging in, too: a supervisor takes this lock before it ends an idle server.
+        # Hold this lock while logging in: a supervisor takes it before it stops an idle server.
         with locks.exclusive(home.start_lock, within=_LOCK_SECONDS):
             socket = _socket_directory(home)
             version = postmaster.answering_version(socket, server_account().uid)
@@ -91,7 +91,7 @@ def acquire(
 
 
 def status(directory: Path | None = None) -> ServerStatus:
-    """What is there now; nothing is started or created."""
+    """Return the current state; start and create nothing."""
     home = locate(directory)
     socket = _socket_directory(home)
     version = postmaster.answering_version(socket, server_account().uid)
@@ -106,7 +106,7 @@ def status(directory: Path | None = None) -> ServerStatus:
 
 
 def stop(directory: Path | None = None) -> bool:
-    """End the server, whoever uses it; False when none was running."""
+    """Stop the server even if it is in use; False if none was running."""
     home = locate(directory)
     if not home.data.exists():
         return False
@@ -115,7 +115,7 @@ def stop(directory: Path | None = None) -> bool:
 
 
 def reset(directory: Path | None = None) -> bool:
-    """Stop the server and delete all its data; refused while processes use it."""
+    """Stop the server and delete all its data; raise an error while other processes use it."""
     home = locate(directory)
     if not home.directory.exists():
         return False
@@ -138,7 +138,7 @@ def reset(directory: Path | None = None) -> bool:
 
 
 def psql_program(directory: Path | None = None) -> Path:
-    """The `psql` that belongs to the project's server."""
+    """Find the `psql` that belongs to the server of the project."""
     program = choose(locate(directory).data, server_account()).directory / "psql"
     found = program if program.exists() else shutil.which("psql")
     if found is None:
@@ -147,7 +147,7 @@ def psql_program(directory: Path | None = None) -> Path:
 
 
 def _socket_directory(home: Home) -> Path:
-    """Where the running server said it listens: our own environment may name other places."""
+    """Return where the server listens, from its record: our environment may imply another place."""
     with contextlib.suppress(FileNotFoundError):
         return Path(json.loads(home.record.read_text())["socket_directory"])
     return socket_directory(home, server_account())
@@ -163,7 +163,7 @@ def _start(
     binaries = choose(home.data, account)
     launch = Launch(home, binaries, account, socket, idle_timeout, settings, port)
     _write_record(home, launch)
-    # The supervisor imports what we import, from its own working directory.
+    # The supervisor has another working directory but must import the same modules.
     environment = scrubbed_environment() | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     started = subprocess.run(
         [sys.executable, "-P", "-m", "horsies.embedded_postgres.supervisor", launch.to_json()],
@@ -179,10 +179,10 @@ def _start(
     if started.returncode != 0 or version is None:
         message, *notes = started.stderr.strip().split("\n", 1) or [""]
         raise refusal(
-            message or "embedded PostgreSQL ended as soon as it had started",
+            message or "embedded PostgreSQL stopped right after its start",
             *notes,
             f"end of {home.log}:\n{_log_tail(home.log)}",
-            cure="see the cause above, or set HORSIES_DATABASE_URL to a PostgreSQL of your own",
+            cure="fix the cause above, or set HORSIES_DATABASE_URL to a PostgreSQL of your own",
         )
     return version, socket
 
@@ -199,7 +199,9 @@ def _write_record(home: Home, launch: Launch) -> None:
 
 def _stop(home: Home) -> bool:
     was_running = postmaster.stop(home.data)
-    locks.exclusive(home.supervisor_lock, within=START_SECONDS).release()  # until it has left, too
+    locks.exclusive(
+        home.supervisor_lock, within=START_SECONDS
+    ).release()  # wait until the supervisor has exited too
     return was_running
 
 

@@ -1,7 +1,7 @@
-"""The process that runs one server for as long as somebody uses it; one per data directory.
+"""The process that runs one server for as long as it is in use; one per data directory.
 
-Started as `python -m horsies.embedded_postgres.supervisor <launch>`. The started process ends when
-the server is ready (or failed); a detached child of it stays.
+It is started as `python -m horsies.embedded_postgres.supervisor <launch>`. The started process
+exits when the server is ready or has failed; its detached child remains.
 """
 
 import contextlib
@@ -23,7 +23,7 @@ from horsies.errors import ConfigurationError
 
 _READY = "ready"
 _LOG_LIMIT_BYTES = 5_000_000
-_STARTS = 10  # backends of a killed server need a moment to leave its shared memory
+_STARTS = 10  # backends of a killed server need a moment to detach from its shared memory
 
 
 def main() -> None:
@@ -64,7 +64,7 @@ def _serve(launch: Launch, writer: int) -> None:
     except ConfigurationError as error:
         return report("\n".join([error.message, *error.notes]))
     try:
-        signal.signal(signal.SIGTERM, _leave)
+        signal.signal(signal.SIGTERM, _exit_on_signal)
         if launch.port is not None:
             superuser_url = postmaster.url(launch.socket_directory, user="postgres")
             tcp.set_password(launch.home, superuser_url)
@@ -74,30 +74,30 @@ def _serve(launch: Launch, writer: int) -> None:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         _end(server)
         if not (socket := socket_file(launch.socket_directory)).exists():
-            socket.unlink(missing_ok=True)  # our link to a socket that the server has removed
+            # Our link points to a socket that the server has removed.
+            socket.unlink(missing_ok=True)
         if launch.socket_directory != launch.home.run:
-            with contextlib.suppress(
-                OSError
-            ):  # a killed server leaves its socket for the next start
+            # A killed server leaves its socket behind, and the next start removes it.
+            with contextlib.suppress(OSError):
                 launch.socket_directory.rmdir()
     return None
 
 
-def _leave(signal_number: int, frame: object) -> None:
+def _exit_on_signal(signal_number: int, frame: object) -> None:
     raise SystemExit(0)
 
 
 def _wait_for_turn(launch: Launch) -> FileLock | None:
-    """The supervisor lock, once any earlier holder has left; None when a server answers."""
+    """Wait for the supervisor lock and return it; None if a server answers first."""
     deadline = time.monotonic() + START_SECONDS
     lock = None
     while postmaster.answering_version(launch.socket_directory, launch.account.uid) is None:
         lock = lock or locks.try_exclusive(launch.home.supervisor_lock)
-        # A live server without a supervisor is starting up or shutting down: it too has its turn.
+        # A live server without a supervisor is starting or stopping, so wait for it as well.
         if lock and postmaster.live_pid(launch.home.data) is None:
             return lock
         if time.monotonic() > deadline:
-            raise refusal("embedded PostgreSQL: an earlier server neither answers nor ends")
+            raise refusal("embedded PostgreSQL: an earlier server neither answers nor stops")
         time.sleep(0.05)
     return None
 
@@ -130,16 +130,16 @@ def _becomes_ready(launch: Launch, server: "subprocess.Popen[bytes]") -> bool:
 
 
 def _wait_until_unused(launch: Launch, server: "subprocess.Popen[bytes]", lock: FileLock) -> None:
-    """Return when the server has ended by itself or has been ended because nobody needs it."""
+    """Return when the server has stopped by itself, or when it was stopped because it is idle."""
     pause = min(1.0, max(0.25, launch.idle_timeout / 4))
     used_at = time.monotonic()
     while not _has_ended(server, within=pause):
         if not lock.is_still_at(launch.home.supervisor_lock):
             # The directory was deleted or moved. A clean shutdown would also remove the socket of a
-            # successor that already started in a new directory of this name.
+            # successor that has started in a new directory with this name.
             return server.kill()
         if not socket_file(launch.socket_directory).exists():
-            return None  # nobody can find it any more, as when the temp directory was cleaned
+            return None  # no client can find it any more, for example after a cleanup of /tmp
         if _is_used(launch):
             used_at = time.monotonic()
         elif time.monotonic() - used_at >= launch.idle_timeout and _end_if_unused(launch, server):
@@ -164,7 +164,7 @@ def _is_used(launch: Launch) -> bool:
 
 
 def _end_if_unused(launch: Launch, server: "subprocess.Popen[bytes]") -> bool:
-    """End the server unless a user arrived meanwhile; later ones wait for the start lock."""
+    """Stop the server unless a user has arrived; users that come later wait for the start lock."""
     arriving = locks.try_exclusive(launch.home.start_lock)
     if arriving is None:
         return False

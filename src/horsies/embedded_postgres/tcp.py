@@ -1,4 +1,4 @@
-"""TCP for the embedded server, when asked for: one port of 127.0.0.1, one role, one password."""
+"""Optional TCP for the embedded server: one port of 127.0.0.1, one role, one password."""
 
 import secrets
 import socket
@@ -21,31 +21,31 @@ def settings(port: int | None) -> dict[str, str]:
 
 
 def require_free(port: int) -> None:
-    """Refuse a port that the server could not have, before anything is made for it."""
+    """Raise an error if the port is taken, before anything is created."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as PostgreSQL does
         try:
             probe.bind((_ADDRESS, port))
         except OSError as error:
             raise refusal(
-                f"embedded PostgreSQL cannot have port {port} of {_ADDRESS}: {error.strerror}",
-                cure="choose another port, or end the program that has this one",
+                f"embedded PostgreSQL cannot use port {port} of {_ADDRESS}: {error.strerror}",
+                cure="choose another port, or stop the program that uses this one",
             ) from error
 
 
 def require_port(data: Path, port: int) -> None:
-    """Refuse a running server that does not listen on this port."""
+    """Raise an error if the running server does not listen on this port."""
     found = _port(data)
     if found != port:
         listens = "without a TCP port" if found is None else f"on port {found}"
         raise refusal(
-            f"embedded PostgreSQL already runs {listens}, so it cannot have port {port}",
+            f"embedded PostgreSQL already runs {listens}, so it cannot use port {port}",
             cure=f"stop it first: horsies pg stop, then: horsies pg start --port {port}",
         )
 
 
 def url(home: Home) -> str | None:
-    """The URL, password included, of a server that runs; None when it has no TCP port."""
+    """Return the URL of the running server with its password; None if it has no TCP port."""
     port = _port(home.data)
     if port is None or not home.password.exists():
         return None
@@ -53,7 +53,7 @@ def url(home: Home) -> str | None:
 
 
 def set_password(home: Home, superuser_url: str) -> None:
-    """Let the role log in by TCP. No other role has a password, so no other can."""
+    """Allow the role to log in by TCP. No other role can, because no other has a password."""
     if not home.password.exists():
         temporary = home.password.with_name("password.tmp")
         temporary.touch(mode=0o600)
@@ -62,7 +62,7 @@ def set_password(home: Home, superuser_url: str) -> None:
     password = home.password.read_text().strip()
     statement = files("horsies.embedded_postgres").joinpath("sql", "set_password.sql").read_bytes()
     with psycopg.connect(superuser_url) as connection:
-        # Hashed on our side: always SCRAM, and no log can show the password.
+        # We hash the password here: it is always SCRAM, and no log can contain the password.
         verifier = connection.pgconn.encrypt_password(
             password.encode(), _ROLE.encode(), b"scram-sha-256"
         )
@@ -70,7 +70,7 @@ def set_password(home: Home, superuser_url: str) -> None:
 
 
 def _port(data: Path) -> int | None:
-    """The port in the server's own lock file: line 4, when line 6 names an address."""
+    """Read the port from the lock file of the server: line 4, if line 6 names an address."""
     try:
         lines = (data / "postmaster.pid").read_text().splitlines()
     except FileNotFoundError:

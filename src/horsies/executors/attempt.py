@@ -92,7 +92,7 @@ def _delivered(
 ) -> Delivered:
     try:
         text, written = definition.settle_result(result)
-    except Exception as error:  # noqa: BLE001 - user serializers: every call needs an answer
+    except Exception as error:  # noqa: BLE001 - user code: serializers; a call needs an answer
         written = _unwritable(definition, error)
         text = serialize_error_payload(written)
     duration_s = monotonic() - started_at

@@ -112,8 +112,7 @@ class _Child:
 
     def _serve(self, sequence: int, call: Call) -> bool:
         """Run one call and answer it; True if this child should be replaced."""
-        # Mark the begin before checking for a skip: a stop that arrives in between finds a call
-        # that it can end.
+        # Begin before checking for a skip: a stop that arrives in between then has a call to end.
         self._page.begin(sequence, monotonic())
         if self._page.should_skip(sequence):
             self._connection.sendall(pack("skipped"))

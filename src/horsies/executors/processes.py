@@ -265,14 +265,11 @@ class ProcessExecutor:
         if child.is_retiring:
             self._reassign(child.pop_all())
         else:
-            child.is_leaving = (
-                child.is_orphan
-            )  # if it was asked to stop, its call ended by itself before that
+            # A child that was asked to stop stays if its call ended by itself before that.
+            child.is_leaving = child.is_orphan
             if child.current is not None:
                 self._start_time_limit(child.current, child)
-        if (
-            run is not None and delivered is None
-        ):  # the child skipped a call that we thought had begun
+        if run is not None and delivered is None:  # skipped, although it seemed to have begun
             self._reassign([run])
         self._dispatch()
         if run is None or delivered is None:

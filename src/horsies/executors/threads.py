@@ -130,9 +130,7 @@ class ThreadExecutor(LocalExecutor[_Run]):
             self._report(run, TimedOut(run.call.timeout_ms or 0, log.text, log.is_truncated))
 
     def _interrupt(self, run: _Run) -> None:
-        if (
-            run.thread is None
-        ):  # still in the queue: the thread that takes it sees that it is stopped
+        if run.thread is None:  # still queued: the thread that takes it sees is_stopped
             self._report(run, NotBegun())
             return
         run.thread.interrupt(run, Interrupted)

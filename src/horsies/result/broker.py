@@ -1,4 +1,4 @@
-"""What calls of the broker return: a value, or why the database could not give one."""
+"""What methods of the broker return: a value, or the reason why there is none."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,6 +1,7 @@
 """TaskResult and TaskError: what a task returns and what a caller reads back."""
 
 import traceback
+from collections.abc import Mapping
 from enum import Enum
 from types import GenericAlias
 from typing import (
@@ -43,7 +44,7 @@ def _read_code(value: object) -> BuiltInTaskCode | str | None:
 
 
 def dump_code(code: BuiltInTaskCode | str | None) -> dict[str, str] | str | None:
-    """Write a code so that reading it gives the same member or text back."""
+    """Write a code so that reading it returns the same member or text."""
     return {BUILTIN_CODE_TAG: code.value} if isinstance(code, BUILTIN_CODE_FAMILIES) else code
 
 
@@ -54,18 +55,19 @@ def _read_exception(value: object) -> BaseException | dict[str, Any] | None:
 
 
 def dump_exception(error: BaseException | dict[str, Any] | None) -> dict[str, Any] | None:
-    """Describe an exception in plain JSON values; a description stays as it is."""
+    """Describe an exception in plain JSON values; leave an existing description unchanged."""
     if not isinstance(error, BaseException):
         return error
     try:
         message = str(error)
-    except Exception:  # noqa: BLE001  # __str__ is user code, and an error must always be told
+    except Exception:  # noqa: BLE001  # user code: __str__ may fail, but every error must be reported
         message = "<exception without text>"
     lines = traceback.format_exception(error)
     return {"type": type(error).__name__, "message": message, "traceback": "".join(lines)}
 
 
-# Plain functions instead of unions of pydantic schemas: an error is built for every failed attempt.
+# Plain functions are faster than unions of pydantic schemas, and every failed attempt builds an
+# error.
 _Code: TypeAlias = Annotated[
     BuiltInTaskCode | str | None, PlainValidator(_read_code), PlainSerializer(dump_code)
 ]
@@ -77,7 +79,7 @@ _Exception: TypeAlias = Annotated[
 
 
 class TaskError(BaseModel):
-    """Why a task failed. `error_code` is a built-in member or a text of your own.
+    """Why a task failed. `error_code` is a built-in member or your own text.
 
     >>> TaskError(error_code="OUT_OF_STOCK", message="no horses left").error_code
     'OUT_OF_STOCK'
@@ -100,7 +102,7 @@ _MISSING = _Missing.MISSING
 
 @final
 class TaskResult(Generic[T_co, E_co]):
-    """The end of a task: `TaskResult(ok=value)` or `TaskResult(err=error)`.
+    """The result of a task: `TaskResult(ok=value)` or `TaskResult(err=error)`.
 
     >>> TaskResult(ok=3).unwrap()
     3
@@ -110,10 +112,10 @@ class TaskResult(Generic[T_co, E_co]):
     _ok: T_co | _Missing
     _err: E_co | _Missing
 
-    if not TYPE_CHECKING:  # type checkers count the parameters themselves
+    if not TYPE_CHECKING:  # type checkers check the number of parameters themselves
 
-        def __class_getitem__(cls, parameters: Any) -> Any:
-            # A wrong number is for the task decorator to refuse, which knows place and cure.
+        def __class_getitem__(cls, parameters: object) -> object:
+            # The task decorator rejects a wrong number, because it knows the place and the cure.
             if isinstance(parameters, tuple) and len(parameters) == 2:
                 return super().__class_getitem__(parameters)
             return GenericAlias(cls, parameters)
@@ -138,7 +140,7 @@ class TaskResult(Generic[T_co, E_co]):
             return NotImplemented
         return bool(self._ok == other._ok) and bool(self._err == other._err)
 
-    __hash__ = None  # type: ignore[assignment]  # equal by value, and values need not be hashable
+    __hash__ = None  # type: ignore[assignment]  # equality is by value, and values may be unhashable
 
     def is_ok(self) -> bool:
         return self._err is _MISSING
@@ -163,7 +165,7 @@ class TaskResult(Generic[T_co, E_co]):
     @property
     def err_value(self) -> E_co:
         if isinstance(self._err, _Missing):
-            raise ValueError("this result is a success, it has no error")  # noqa: TRY004
+            raise ValueError("this result is a success and has no error")  # noqa: TRY004
         return self._err
 
     def unwrap(self) -> T_co:
@@ -174,7 +176,7 @@ class TaskResult(Generic[T_co, E_co]):
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        """In Python a result is checked by class only; in JSON it is its envelope."""
+        """Python input is checked by class only; JSON input is the envelope."""
         arguments = get_args(source)
         ok, err = (
             (handler.generate_schema(arguments[0]), handler.generate_schema(arguments[1]))
@@ -197,11 +199,11 @@ class TaskResult(Generic[T_co, E_co]):
         )
 
 
-def _from_envelope(envelope: dict[str, Any]) -> "TaskResult[Any, Any]":
+def _from_envelope(envelope: Mapping[str, object]) -> "TaskResult[object, object]":
     if envelope["err"] is not None:
         return TaskResult(err=envelope["err"])
     return TaskResult(ok=envelope["ok"])
 
 
-def _to_envelope(result: "TaskResult[Any, Any]") -> dict[str, Any]:
+def _to_envelope(result: "TaskResult[object, object]") -> dict[str, object]:
     return {"__task_result__": True, "ok": result.ok, "err": result.err}

@@ -14,9 +14,9 @@ E_co = TypeVar("E_co", covariant=True)
 
 
 class UnwrapError(ValueError):
-    """The other variant was asked for; `result` is the value that was unwrapped."""
+    """The wrong variant was unwrapped; `result` is the value that was unwrapped."""
 
-    def __init__(self, result: "Ok[Any] | Err[Any]", message: str) -> None:
+    def __init__(self, result: "Ok[object] | Err[object]", message: str) -> None:
         super().__init__(message)
         self.result = result
 

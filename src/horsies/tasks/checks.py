@@ -1,11 +1,11 @@
-"""What the task decorator refuses: each rule with its HRS code, place and cure."""
+"""The rules of the task decorator: each violation has an HRS code, a place and a cure."""
 
 import functools
 import inspect
 import typing
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, get_args, get_origin
+from typing import Annotated, get_args, get_origin
 
 from horsies.codes import ErrorCode
 from horsies.config.exceptions import default_code_problems, mapper_problems
@@ -29,48 +29,48 @@ _KNOWN_OPTIONS = (
 
 @dataclass(frozen=True, slots=True)
 class ReturnType:
-    """What a task declares to return; plain means without a TaskResult around it."""
+    """The declared return type of a task; plain means without a TaskResult around it."""
 
-    ok: Any
-    err: Any
+    ok: object
+    err: object
     is_plain: bool
 
 
-def refuse_decorated(function: Callable[..., Any]) -> None:
-    """Refuse a function another decorator has wrapped: its signature is not the one that runs."""
+def refuse_decorated(function: Callable[..., object]) -> None:
+    """Reject a function that another decorator has wrapped: its signature may be different."""
     plain = inspect.isfunction(function) or inspect.ismethod(function)
     if plain and not hasattr(function, "__wrapped__") and not _closes_over_function(function):
         return
     raise TaskDefinitionError(
         "a task must be a plain function, not one wrapped by another decorator",
         ErrorCode.TASK_PREDECORATED_NOT_SUPPORTED,
-        None,  # where @app.task stands; the function at hand is the other decorator's
+        None,  # use the place of @app.task: this function belongs to the other decorator
         [f"found {getattr(function, '__qualname__', function)!r}"],
         "put @app.task directly above the function and call helpers from its body",
     )
 
 
-def _closes_over_function(function: Callable[..., Any]) -> bool:
+def _closes_over_function(function: Callable[..., object]) -> bool:
     for cell in getattr(function, "__closure__", None) or ():
         try:
             content = cell.cell_contents
-        except ValueError:  # a name that is bound later
+        except ValueError:  # the name is not bound yet
             continue
         if inspect.isroutine(content) or isinstance(content, functools.partial):
             return True
     return False
 
 
-def resolve_annotations(function: Callable[..., Any]) -> dict[str, Any]:
-    """Evaluate annotations; those that cannot be evaluated are left out, one by one."""
+def resolve_annotations(function: Callable[..., object]) -> dict[str, object]:
+    """Evaluate annotations; leave out each one that cannot be evaluated."""
     try:
         return typing.get_type_hints(function, include_extras=True)
-    except Exception:  # noqa: BLE001  # annotations are user code
+    except Exception:  # noqa: BLE001  # user code: annotations
         return _resolve_each(function)
 
 
-def _resolve_each(function: Callable[..., Any]) -> dict[str, Any]:
-    resolved: dict[str, Any] = {}
+def _resolve_each(function: Callable[..., object]) -> dict[str, object]:
+    resolved: dict[str, object] = {}
     for name, annotation in inspect.get_annotations(function).items():
 
         def holder() -> None: ...
@@ -79,19 +79,19 @@ def _resolve_each(function: Callable[..., Any]) -> dict[str, Any]:
         names = getattr(function, "__globals__", {})
         try:
             resolved |= typing.get_type_hints(holder, names, include_extras=True)
-        except Exception:  # noqa: BLE001, S112  # as above
+        except Exception:  # noqa: BLE001, S112  # user code: annotations
             continue
     return resolved
 
 
 def read_return_type(
-    function: Callable[..., Any],
-    annotations: Mapping[str, Any],
+    function: Callable[..., object],
+    annotations: Mapping[str, object],
     location: SourceLocation | None,
     *,
     allow_plain_returns: bool,
 ) -> "ReturnType":
-    """Return the ok and the error type a function declares."""
+    """Return the ok and the error type that a function declares."""
     if "return" not in inspect.get_annotations(function):
         raise TaskDefinitionError(
             "a task needs a return annotation",
@@ -119,8 +119,8 @@ def read_return_type(
     )
 
 
-def check_options(options: Mapping[str, Any], location: SourceLocation | None) -> None:
-    """Refuse unknown options, and a retry policy or deadline in the wrong place."""
+def check_options(options: Mapping[str, object], location: SourceLocation | None) -> None:
+    """Reject unknown options, a deadline, and a retry policy of the wrong type."""
     if options.get("good_until") is not None:
         raise _invalid_option(
             "good_until must be set when sending a task",
@@ -149,8 +149,10 @@ def check_options(options: Mapping[str, Any], location: SourceLocation | None) -
         )
 
 
-def check_error_codes(options: Mapping[str, Any], name: str, location: Any) -> None:
-    """Refuse a mapper or a default code that is not well formed."""
+def check_error_codes(
+    options: Mapping[str, object], name: str, location: SourceLocation | None
+) -> None:
+    """Reject an invalid exception mapper or default error code."""
     owner = f"task {name!r}"
     if (mapper := options.get("exception_mapper")) is not None:
         for problem in mapper_problems(mapper, owner=owner, location=location):
@@ -163,7 +165,7 @@ def check_error_codes(options: Mapping[str, Any], name: str, location: Any) -> N
 def read_execution(
     wish: object, location: SourceLocation | None, *, is_coroutine: bool
 ) -> typing.Literal["process", "async", "blocking"]:
-    """Return where the function runs: coroutine functions in the loop, others in a child."""
+    """Return where the function runs; by default, coroutines in the loop, others in a child."""
     match wish:
         case None:
             return "async" if is_coroutine else "process"
@@ -183,35 +185,39 @@ def read_execution(
             )
 
 
-def check_time_limits(options: Mapping[str, Any], location: SourceLocation | None) -> None:
-    """Refuse limits outside one second to one day, and a soft limit after the hard one."""
-    low, high = _TIME_LIMIT_RANGE_MS
-    for key in ("timeout_ms", "soft_timeout_ms"):
-        value = options.get(key)
-        if value is None:
-            continue
-        if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
-            raise _invalid_option(
-                f"{key} must be an integer from {low} to {high}",
-                f"{key}={value!r}",
-                "give the limit in milliseconds",
-                location,
-            )
-    hard, soft = options.get("timeout_ms"), options.get("soft_timeout_ms")
+def check_time_limits(options: Mapping[str, object], location: SourceLocation | None) -> None:
+    """Reject limits outside one second to one day, and a soft limit at or above the hard one."""
+    hard, soft = (
+        _time_limit(key, options.get(key), location) for key in ("timeout_ms", "soft_timeout_ms")
+    )
     if hard is not None and soft is not None and soft >= hard:
         raise _invalid_option(
             "soft_timeout_ms must be below timeout_ms",
             f"soft_timeout_ms={soft}, timeout_ms={hard}",
-            "leave the task some time to end by itself",
+            "leave the task some time to clean up",
             location,
         )
 
 
+def _time_limit(key: str, value: object, location: SourceLocation | None) -> int | None:
+    low, high = _TIME_LIMIT_RANGE_MS
+    if value is None:
+        return None
+    if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
+        raise _invalid_option(
+            f"{key} must be an integer from {low} to {high}",
+            f"{key}={value!r}",
+            "give the limit in milliseconds",
+            location,
+        )
+    return value
+
+
 def check_name(name: object, location: SourceLocation | None) -> None:
-    """Refuse a name that is no text of 1 to 255 characters."""
+    """Reject a name that is not a string of 1 to 255 characters."""
     if not isinstance(name, str) or not 1 <= len(name) <= 255:
         raise _invalid_option(
-            "task_name must be a text of 1 to 255 characters",
+            "task_name must be a string of 1 to 255 characters",
             f"task_name={name!r}",
             'name the task: @app.task("reports.daily")',
             location,

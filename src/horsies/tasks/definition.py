@@ -1,7 +1,7 @@
-"""TaskDefinition: a function with a name, checked once, and all that follows from its signature.
+"""TaskDefinition: a named function, checked once, and everything that follows from its signature.
 
-It says how arguments and results are written and how a returned value or an exception is judged;
-it knows neither queues of work nor the database.
+It decides how arguments and results are written and how a returned value or an exception is
+judged. It does not know the database.
 """
 
 import inspect
@@ -15,7 +15,7 @@ from typing import Any, Literal
 from pydantic import ValidationError
 
 from horsies.codec.annotated import codec_for, describe
-from horsies.codec.results import ResultCodec, read_result, serialize_error_payload
+from horsies.codec.results import AnyResult, ResultCodec, read_result, serialize_error_payload
 from horsies.codec.signature import ArgumentsError, EncodedArguments, SignatureCodec, byte_count
 from horsies.config import AppConfig
 from horsies.errors import SourceLocation
@@ -35,12 +35,11 @@ from horsies.tasks.queues import resolve_queue
 from horsies.tasks.retry import RetryPolicy
 
 Execution = Literal["process", "async", "blocking"]
-AnyResult = TaskResult[Any, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TaskDefinition:
-    """What `@app.task` made of a function; build it with `define_task`."""
+    """What `@app.task` makes of a function; `define_task` builds it."""
 
     name: str
     function: Callable[..., Any]
@@ -60,11 +59,11 @@ class TaskDefinition:
     results: ResultCodec
 
     @property
-    def ok_type(self) -> Any:
+    def ok_type(self) -> object:
         return self.returns.ok
 
     @property
-    def err_type(self) -> Any:
+    def err_type(self) -> object:
         return self.returns.err
 
     @property
@@ -84,14 +83,14 @@ class TaskDefinition:
         return self.options.soft_timeout_ms
 
     def encode_arguments(
-        self, args: tuple[Any, ...], kwargs: dict[str, Any]
+        self, args: tuple[object, ...], kwargs: dict[str, object]
     ) -> Result[EncodedArguments, ArgumentsError]:
         """Check arguments against the signature and write them."""
         return self.signature.encode(args, kwargs)
 
     def decode_arguments(
         self, args_json: str | None, kwargs_json: str | None
-    ) -> Result[tuple[tuple[Any, ...], dict[str, Any]], TaskError]:
+    ) -> Result[tuple[tuple[object, ...], dict[str, object]], TaskError]:
         """Read stored arguments, ready to be passed to the function."""
         decoded = self.signature.decode(args_json, kwargs_json)
         if isinstance(decoded, Err):
@@ -105,7 +104,7 @@ class TaskDefinition:
         return decoded
 
     def judge(self, value: object) -> AnyResult:
-        """Turn what the function returned into its result: right type, or an error saying why."""
+        """Turn the returned value into a result; a value of the wrong type becomes an error."""
         if isinstance(value, TaskResult):
             return self._judge_result(value)
         if self.returns.is_plain:
@@ -117,7 +116,7 @@ class TaskDefinition:
         )
 
     def judge_exception(self, error: BaseException) -> AnyResult:
-        """Turn an exception that left the function into an error result, by the mappers."""
+        """Turn an exception of the function into an error result, by the exception mappers."""
         text = "".join(traceback.format_exception_only(error)).strip()
         return TaskResult(
             err=TaskError(
@@ -128,30 +127,30 @@ class TaskDefinition:
             )
         )
 
-    def call(self, *args: Any, **kwargs: Any) -> AnyResult:
+    def call(self, *args: object, **kwargs: object) -> AnyResult:
         """Run the function now, in this thread."""
         try:
             value = self.function(*args, **kwargs)
         except KeyboardInterrupt:
             raise
-        except BaseException as error:  # noqa: BLE001  # user code: SystemExit is an error as well
+        except BaseException as error:  # noqa: BLE001  # user code: SystemExit is a task error too
             return self.judge_exception(error)
         return self.judge(value)
 
-    async def call_async(self, *args: Any, **kwargs: Any) -> AnyResult:
+    async def call_async(self, *args: object, **kwargs: object) -> AnyResult:
         """Run the coroutine function now, in this event loop."""
         try:
             value = await self.function(*args, **kwargs)
         except (KeyboardInterrupt, GeneratorExit):
             raise
-        except BaseException as error:
+        except BaseException as error:  # user code: SystemExit is a task error too
             if _is_cancellation(error):
                 raise
             return self.judge_exception(error)
         return self.judge(value)
 
     def settle_result(self, result: AnyResult) -> tuple[str, AnyResult]:
-        """Write a result and return also what was written: it, or the error in its place."""
+        """Write a result; return the text and what it contains: the result or an error instead."""
         text, written = self.results.encode_always(result)
         limit = self.config.payload_max_bytes
         if limit is None or (size := byte_count(text)) <= limit:
@@ -163,11 +162,11 @@ class TaskDefinition:
         return serialize_error_payload(refused), refused
 
     def decode_result(self, text: str) -> AnyResult:
-        """Read a stored result; one that cannot be read is an error result."""
+        """Read a stored result; return an error result if it cannot be read."""
         return read_result(text, self.results)
 
     def options_json(self, **changes: Any) -> str:
-        """Write the options of one send: the definition's with a deadline or unique key."""
+        """Write the options of one send: those of the definition with `changes`."""
         return write_task_options(replace(self.options, **changes))
 
     def _judge_result(self, result: AnyResult) -> AnyResult:
@@ -194,7 +193,7 @@ class TaskDefinition:
                     ],
                 },
             )
-        except Exception as error:  # noqa: BLE001  # validators are user code
+        except Exception as error:  # noqa: BLE001  # user code: validators
             return self.judge_exception(error)
         return result
 
@@ -211,7 +210,7 @@ class TaskDefinition:
 def define_task(
     function: Callable[..., Any], name: str, *, config: AppConfig, **options: Any
 ) -> TaskDefinition:
-    """Check a function and its options as `@app.task` does; raise the first thing that is wrong."""
+    """Check a function and its options for `@app.task`; raise an error for the first problem."""
     location = SourceLocation.from_function(function)
     checks.refuse_decorated(function)
     annotations = checks.resolve_annotations(function)
@@ -251,19 +250,19 @@ def define_task(
     )
 
 
-def _failure(code: BuiltInTaskCode, message: str, data: Any = None) -> AnyResult:
+def _failure(code: BuiltInTaskCode, message: str, data: object = None) -> AnyResult:
     return TaskResult(err=TaskError(error_code=code, message=message, data=data))
 
 
 def _is_cancellation(error: BaseException) -> bool:
-    # By name: this package knows no event loop. A library's own CancelledError is an Exception.
+    # By name: this package must not import asyncio. Other CancelledErrors are Exceptions.
     return type(error).__name__ == "CancelledError" and not isinstance(error, Exception)
 
 
 def _shown(value: object) -> object:
-    # A text can stay as it is; of anything else a short form that can always be stored.
+    # Simple values stay as they are; others are shortened to a form that can always be stored.
     return value if isinstance(value, (bool, int, str, type(None))) else reprlib.repr(value)
 
 
-def _type_name(annotation: Any) -> str:
+def _type_name(annotation: object) -> str:
     return annotation.__name__ if isinstance(annotation, type) else str(annotation)

@@ -1,5 +1,6 @@
-"""Task modules named by dotted name, file or glob: expanding, importing, reporting failures."""
+"""Expand and import task modules, given by dotted name, file or glob, and report failures."""
 
+import contextlib
 import glob
 import hashlib
 import importlib
@@ -27,14 +28,14 @@ _logger = logging.getLogger("horsies.discovery")
 
 
 def expand_module_globs(patterns: Iterable[str], exclude: Sequence[str] | None = None) -> list[str]:
-    """Turn globs and paths into real absolute files, each once; dotted names stay as they are."""
+    """Expand globs and paths to absolute files without duplicates; keep dotted names."""
     excluded = exclude or DEFAULT_EXCLUDES
     found: dict[str, None] = {}
     for pattern in patterns:
         if not (is_path_entry(pattern) or glob.has_magic(pattern)):
             found[pattern] = None
             continue
-        for match in sorted(glob.glob(pattern, recursive=True)):  # noqa: PTH207  # any base, ** too
+        for match in sorted(glob.glob(pattern, recursive=True)):  # noqa: PTH207  # takes any base and **
             path = Path(match).resolve()
             if path.suffix == ".py" and path.is_file() and not _is_excluded(path, excluded):
                 found[str(path)] = None
@@ -47,14 +48,14 @@ def is_path_entry(entry: str) -> bool:
 
 
 def import_task_modules(entries: Iterable[str]) -> list[str]:
-    """Import entries in order and return those imported; a missing file is only warned about."""
+    """Import entries in order and return those imported; only warn about a missing file."""
     imported: list[str] = []
     for entry in entries:
         try:
             import_entry(entry)
         except FileNotFoundError:
             if not is_path_entry(entry) or Path(entry).exists():
-                raise  # not ours: the module itself missed a file
+                raise  # raised by the module itself
             _logger.warning("task module not found, skipped: %s", entry)
         else:
             imported.append(entry)
@@ -62,7 +63,7 @@ def import_task_modules(entries: Iterable[str]) -> list[str]:
 
 
 def import_entry(entry: str) -> ModuleType:
-    """Import exactly one module, by file path or dotted name; an error passes as it is."""
+    """Import exactly one module by file path or dotted name; errors propagate unchanged."""
     if not is_path_entry(entry):
         return importlib.import_module(entry)
     path = Path(entry).resolve()
@@ -72,7 +73,7 @@ def import_entry(entry: str) -> ModuleType:
 
 
 def import_problems(entry: str) -> list[HorsiesError]:
-    """Import an entry and return what went wrong, as `check` reports it."""
+    """Import an entry and return its errors, as `check` reports them."""
     if is_path_entry(entry) and not Path(entry).is_file():
         return [_import_error(f"task module not found: {entry}", entry)]
     try:
@@ -84,19 +85,19 @@ def import_problems(entry: str) -> list[HorsiesError]:
     except ImportError as error:
         place = location_of(error)
         return [_import_error(f"failed to import module: {entry}", f"{error}", place)]
-    except Exception as error:  # noqa: BLE001  # module-level code is user code
+    except Exception as error:  # noqa: BLE001  # user code: module-level code
         return [module_error(entry, error)]
     return []
 
 
 def module_error(entry: str, error: Exception) -> ConfigurationError:
-    """What is said of a module whose own code raised."""
+    """Build the error for a module whose own code raised."""
     return ConfigurationError(
         f"error while importing module: {entry}",
         ErrorCode.MODULE_EXEC_ERROR,
         location_of(error),
         notes=[f"{type(error).__name__}: {error}"],
-        help_text="module-level code must run without errors: correct it there,\n"
+        help_text="module-level code must run without errors: fix it there,\n"
         "or move what may fail into a function",
     )
 
@@ -118,7 +119,7 @@ def _is_excluded(path: Path, patterns: Sequence[str]) -> bool:
 
 
 def _loaded_module(path: Path) -> ModuleType | None:
-    """Find the file among loaded modules: loading it twice would make every class twice."""
+    """Find the file among loaded modules: loading it again would duplicate its classes."""
     for module in list(sys.modules.values()):
         file = getattr(module, "__file__", None)
         if isinstance(file, str) and Path(file).name == path.name and Path(file).resolve() == path:
@@ -137,9 +138,8 @@ def _load_file(path: Path) -> ModuleType:
         raise ImportError(f"cannot import {path}")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
-    try:
+    with contextlib.ExitStack() as undo:
+        undo.callback(sys.modules.pop, name, None)
         spec.loader.exec_module(module)
-    except BaseException:
-        del sys.modules[name]
-        raise
+        undo.pop_all()
     return module

@@ -1,13 +1,14 @@
-"""The JSON text of a row's task_options: what a task was sent with, read once per text."""
+"""The JSON text of the column task_options; parsed options are cached per text."""
 
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
-from typing import Any, cast
+from typing import cast
 
 from pydantic import ValidationError
 from pydantic_core import from_json, to_json
 
+from horsies.codec.shapes import JsonObject
 from horsies.config.exceptions import code_problem
 from horsies.result import Err, Ok, Result
 from horsies.tasks.retry import RetryPolicy
@@ -17,7 +18,7 @@ _LONGEST_LIMIT_MS = 86_400_000
 
 @dataclass(frozen=True, slots=True)
 class StoredOptions:
-    """Everything task_options can say; keys of integrations are left alone."""
+    """Everything that task_options can contain; other keys belong to integrations."""
 
     retry_policy: RetryPolicy | None = None
     good_until: datetime | None = None
@@ -33,9 +34,9 @@ class StoredOptions:
 
 
 def write_task_options(options: StoredOptions) -> str:
-    """Write options as compact JSON; optional keys only where they are set."""
+    """Write options as compact JSON; leave out optional keys that are not set."""
     policy = options.retry_policy
-    written: dict[str, Any] = {
+    written: dict[str, object] = {
         "retry_policy": None
         if policy is None
         else {
@@ -54,20 +55,20 @@ def write_task_options(options: StoredOptions) -> str:
 
 
 def parse_task_options(text: str | None) -> StoredOptions:
-    """Read stored options; a text that cannot be read carries none."""
+    """Read stored options; a text that cannot be read counts as empty."""
     return StoredOptions() if text is None else read_task_options(text).unwrap_or(StoredOptions())
 
 
 @lru_cache(maxsize=1024)
 def read_task_options(text: str) -> Result[StoredOptions, str]:
-    """Read options, or say what is wrong with the text."""
+    """Read options, or describe what is wrong with the text."""
     try:
         stored: object = from_json(text)
     except ValueError as error:
         return Err(f"invalid task_options_json: {error}")
     if not isinstance(stored, dict):
         return Err("task_options_json must be an object")
-    options = cast("dict[str, Any]", stored)
+    options = cast("JsonObject", stored)
     policy = _read_policy(options.get("retry_policy"))
     if isinstance(policy, Err):
         return policy
@@ -77,7 +78,7 @@ def read_task_options(text: str) -> Result[StoredOptions, str]:
         return Err(f"invalid task_options_json: {error}")
 
 
-def _make_options(options: dict[str, Any], policy: RetryPolicy | None) -> StoredOptions:
+def _make_options(options: JsonObject, policy: RetryPolicy | None) -> StoredOptions:
     good_until = options.get("good_until")
     return StoredOptions(
         retry_policy=policy,
@@ -90,7 +91,7 @@ def _make_options(options: dict[str, Any], policy: RetryPolicy | None) -> Stored
     )
 
 
-def _time_limit(options: dict[str, Any], key: str) -> int | None:
+def _time_limit(options: JsonObject, key: str) -> int | None:
     """A limit in milliseconds; a row may hold any number, a timer takes at most a day."""
     value = options.get(key)
     if value is None:
@@ -105,7 +106,7 @@ def _read_policy(stored: object) -> Result[RetryPolicy | None, str]:
         return Ok(None)
     if not isinstance(stored, dict):
         return Err("retry_policy must be an object")
-    policy = cast("dict[str, Any]", stored)
+    policy = cast("JsonObject", stored)
     if "auto_retry_for" not in policy:
         return Err("retry_policy.auto_retry_for is required")
     if problem := _codes_problem(policy["auto_retry_for"]):

@@ -1,4 +1,4 @@
-"""Which queue a task goes to, by the app's queue mode."""
+"""Choose the queue of a task, by the queue mode of the app."""
 
 from dataclasses import dataclass
 
@@ -10,14 +10,14 @@ from horsies.errors import ConfigurationError, SourceLocation
 
 @dataclass(frozen=True, slots=True)
 class ResolvedQueue:
-    """A queue and the priority its tasks get."""
+    """A queue and the priority of its tasks."""
 
     name: str
     priority: int
 
 
 def valid_queue_names(config: AppConfig) -> list[str]:
-    """Return the queue names of the app, in the order of its configuration."""
+    """Return the queue names of the app in the configured order."""
     if config.queue_mode is QueueMode.DEFAULT:
         return [DEFAULT_QUEUE_NAME]
     return [queue.name for queue in config.custom_queues or ()]

@@ -1,4 +1,4 @@
-"""Task names and the task functions behind them: the only way from a row to code."""
+"""The registry of task functions by name: the only way from a row to code."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -10,13 +10,13 @@ F = TypeVar("F")
 
 
 class TaskRegistry(Mapping[str, F], Generic[F]):
-    """A read-only mapping of names to task functions that grows by `register`."""
+    """A read-only mapping of names to task functions; `register` adds to it."""
 
     def __init__(self) -> None:
         self._tasks: dict[str, tuple[F, SourceLocation | None]] = {}
 
     def register(self, name: str, task: F, location: SourceLocation | None) -> F:
-        """Add a task; a second import of the same place returns the first registration."""
+        """Add a task; importing the same place again returns the first registration."""
         known = self._tasks.get(name)
         if known is None:
             self._tasks[name] = (task, location)

@@ -1,4 +1,4 @@
-"""RetryPolicy: which errors are tried again, how often and when. Pure."""
+"""RetryPolicy: which errors are retried, how often and when. Pure."""
 
 from random import Random
 from typing import Annotated, Literal, Self
@@ -8,13 +8,13 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 from horsies.config.exceptions import code_problem
 from horsies.result import BUILTIN_CODE_REGISTRY, BuiltInTaskCode
 
-# Built-in codes of attempts that may go better next time (errors.md §5); others are never retried.
+# Built-in codes that can be retried (docs/contract/errors.md §5); others are never retried.
 _RETRYABLE_BUILT_IN = {"UNHANDLED_EXCEPTION", "TASK_EXCEPTION", "WORKER_CRASHED", "TASK_TIMEOUT"}
 _Seconds = Annotated[int, Field(ge=1, le=86_400)]
 
 
 class RetryPolicy(BaseModel):
-    """Run a task again when its error code is listed.
+    """Retry a task when its error code is listed.
 
     >>> RetryPolicy.fixed([60, 300], auto_retry_for=["RATE_LIMITED"]).max_retries
     2
@@ -36,7 +36,7 @@ class RetryPolicy(BaseModel):
         auto_retry_for: list[str | BuiltInTaskCode],
         jitter: bool = True,
     ) -> "RetryPolicy":
-        """Wait the given seconds before each retry; as many retries as intervals."""
+        """Retry once per interval; each interval is the wait in seconds before its retry."""
         return cls(
             auto_retry_for=auto_retry_for,
             max_retries=len(intervals),
@@ -53,7 +53,7 @@ class RetryPolicy(BaseModel):
         auto_retry_for: list[str | BuiltInTaskCode],
         jitter: bool = True,
     ) -> "RetryPolicy":
-        """Wait `base_seconds`, then twice as long each time."""
+        """Wait `base_seconds` before the first retry, then twice as long each time."""
         return cls(
             auto_retry_for=auto_retry_for,
             max_retries=max_retries,
@@ -84,7 +84,7 @@ class RetryPolicy(BaseModel):
         return self
 
     def delay_seconds(self, retry_number: int, *, random: Random) -> float:
-        """Return the wait before retry 1, 2, …; never below one second."""
+        """Return the wait before retry 1, 2, …; it is at least one second."""
         if self.backoff_strategy == "fixed":
             delay = float(self.intervals[min(retry_number, len(self.intervals)) - 1])
         else:
@@ -97,13 +97,13 @@ class RetryPolicy(BaseModel):
 def retry_delay_s(
     policy: RetryPolicy | None, error_code: str | None, attempt: int, *, random: Random
 ) -> float | None:
-    """Seconds until the next attempt, or `None` when the policy does not want one.
+    """Return seconds until the next attempt, or `None` if the policy does not retry this error.
 
-    Whether retries are left and the deadline allows it, the database decides under the row lock.
+    The database decides under the row lock whether retries are left and the deadline allows one.
     """
     if policy is None or error_code is None or error_code not in policy.auto_retry_for:
         return None
     if error_code in BUILTIN_CODE_REGISTRY and error_code not in _RETRYABLE_BUILT_IN:
         return None
-    # Attempts go on counting after a manual requeue; the policy then stays at its last interval.
+    # Attempt numbers keep growing after a manual requeue; then the last interval applies.
     return policy.delay_seconds(max(1, min(attempt, policy.max_retries)), random=random)

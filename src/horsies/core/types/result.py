@@ -1,4 +1,4 @@
-"""Re-exports: Ok, Err and their kin."""
+"""Re-exports: Ok, Err and related names."""
 
 from horsies.result import (
     Err,
