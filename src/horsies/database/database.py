@@ -13,6 +13,7 @@ from horsies.database.listener import Listener
 from horsies.database.migrate import migrate, resolve_schema
 from horsies.database.operation import FAILURES, Operation, operation_error
 from horsies.database.pool import Pool, PoolLimits, PoolTimeoutError
+from horsies.database.server_check import check_server
 from horsies.database.statement import Statement, is_connection_failure, run, run_blocking
 from horsies.database.watchdog import Watchdog, hang_up
 from horsies.result import Err, Ok, Result
@@ -87,6 +88,7 @@ class Database:
             if self._is_schema_ready:
                 return
             with self.pool.connection() as connection:
+                check_server(connection)
                 migrate(connection, schema=self.config.schema)
                 self.schema = resolve_schema(connection, self.config.schema)
             self._is_schema_ready = True

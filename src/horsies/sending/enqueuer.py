@@ -122,10 +122,9 @@ class Enqueuer:
         copied: list[str] = []
         with (
             self._database.watchdog.limit(connection, limit_s) as renew,
-            connection.transaction(),
             connection.cursor() as cursor,
         ):
-            cursor.execute(query("database", "no_statement_limit").encode())
+            cursor.execute(query("database", "begin_without_limit").encode())
             with cursor.copy(copy_tasks().encode()) as copy:
                 while part:
                     copy.write(_copy_lines(part))
@@ -133,6 +132,7 @@ class Enqueuer:
                     renew(math.inf)  # the caller's own iterator may take its time
                     part = list(islice(rows, _COPY_ROWS))
                     renew(limit_s + _S_PER_COPIED_ROW * len(copied))
+            connection.commit()  # a connection that does not come so far is not kept by its pool
         return copied
 
     def enqueue_all(self, rows: Sequence[NewTask]) -> list[Receipt]:

@@ -44,6 +44,13 @@ begin
     end loop;
 end $$;
 
--- name: no_statement_limit
--- For the transaction: the client watches over it instead, as long as rows come.
+-- name: begin_without_limit
+-- The client watches over this transaction instead, as long as rows come.
+begin;
 set local statement_timeout = 0;
+
+-- name: server_facts
+select current_setting('server_version_num')::integer,
+    pg_encoding_to_char((select d.encoding from pg_database d where d.datname = current_database())),
+    current_setting('datestyle'), current_setting('intervalstyle'), current_setting('transaction_isolation'),
+    current_setting('array_nulls');
