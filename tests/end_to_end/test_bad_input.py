@@ -196,7 +196,9 @@ def test_a_command_without_its_database_ends_with_one_clear_error(
 def test_a_newer_schema_is_refused_by_name(tmp_path: Path, empty_database_url: str) -> None:
     with psycopg.connect(empty_database_url) as connection:
         migrate(connection)
-        connection.execute("insert into horsies_schema_version values (9999, 'from the future')")
+        connection.execute(
+            "update horsies_schema_version set name = '99:50:from-the-future' where version = 0"
+        )
     environment = {"HORSIES_DATABASE_URL": empty_database_url}
 
     migrated = run_horsies(project(tmp_path), "migrate", "queue_app", **environment)

@@ -11,7 +11,14 @@ import pytest
 from horsies import Horsies
 from horsies.codes import BrokerErrorCode
 from horsies.config import AppConfig, PostgresConfig
-from horsies.database.migrate import migrate, migration_sql, pending
+from horsies.database.migrate import (
+    FUNCTIONS_VERSION,
+    MigrationBlockedError,
+    migrate,
+    migration_sql,
+    pending,
+    pending_sql,
+)
 from horsies.database.sql_files import functions_sql, migrations, query
 from horsies.errors import ConfigurationError
 from horsies.result import TaskError, TaskResult
@@ -146,8 +153,7 @@ def test_database_of_an_earlier_release_becomes_as_a_fresh_one(
 
 
 def test_printed_sql_leaves_nothing_to_do(empty_database_url: str, database_url: str) -> None:
-    with psycopg.connect(empty_database_url) as connection:
-        connection.execute("set local search_path to public")
+    with psycopg.connect(empty_database_url, autocommit=True) as connection:
         connection.execute(migration_sql().encode())
 
     with psycopg.connect(empty_database_url) as connection:
@@ -167,7 +173,9 @@ def make_app(url: str, **broker: Any) -> Horsies:
 
 async def test_newer_schema_is_refused(database_url: str) -> None:
     with psycopg.connect(database_url) as connection:
-        connection.execute("insert into horsies_schema_version (version, name) values (999, 'x')")
+        connection.execute(
+            "update horsies_schema_version set name = '99:50:from-the-future' where version = 0"
+        )
     app = make_app(database_url)
 
     with psycopg.connect(database_url) as connection, pytest.raises(ConfigurationError) as refused:
@@ -179,6 +187,91 @@ async def test_newer_schema_is_refused(database_url: str) -> None:
     assert "newer" in str(refused.value)
     assert (error.code, error.retryable) == (BrokerErrorCode.SCHEMA_INIT_FAILED, False)
     assert send.retryable is False
+
+
+async def test_release_before_works_on_and_changes_nothing(database_url: str) -> None:
+    """The next release has migrated; its functions serve ours, and ours are not put back."""
+    with psycopg.connect(database_url) as connection:
+        connection.execute("insert into horsies_schema_version values (9999, 'of_the_next')")
+        connection.execute(
+            f"update horsies_schema_version set name = '{FUNCTIONS_VERSION + 1}:"
+            f"{FUNCTIONS_VERSION}:other' where version = 0"
+        )
+    before = catalog(database_url)
+    app = make_app(database_url)
+
+    async with working(app):
+        result = await good(await app.tasks["add"].send_async(1, 2)).get_async(10_000)
+    await app.get_broker().close_async()
+
+    assert result.ok_value == 3
+    assert catalog(database_url) == before
+    with psycopg.connect(database_url) as connection:
+        stored = connection.execute(
+            "select name from horsies_schema_version where version = 0"
+        ).fetchone()
+    assert stored == (f"{FUNCTIONS_VERSION + 1}:{FUNCTIONS_VERSION}:other",)
+
+
+@pytest.mark.parametrize("known", ["0123456789abcdef", "1:1:0123456789abcdef", None])
+def test_functions_of_the_release_before_are_replaced(
+    empty_database_url: str, database_url: str, known: str | None
+) -> None:
+    """Also when parameters or the returned columns have changed meanwhile."""
+    with psycopg.connect(empty_database_url) as connection:
+        migrate(connection)
+        connection.execute("drop function horsies_next_due")
+        connection.execute(
+            "create function horsies_next_due(queues text[]) returns text "
+            "language sql as 'select 1::text'"
+        )
+        connection.execute(
+            "create function horsies_forgotten(a integer) returns void language sql as ''"
+        )
+        connection.execute(
+            "delete from horsies_schema_version where version = 0"
+            if known is None
+            else f"update horsies_schema_version set name = '{known}' where version = 0"
+        )
+    with psycopg.connect(empty_database_url) as connection:
+        assert migrate(connection) == ["functions"]
+
+    assert catalog(empty_database_url) == catalog(database_url)
+
+
+def test_migration_names_who_stands_in_its_way(empty_database_url: str) -> None:
+    with psycopg.connect(empty_database_url) as connection:
+        migrate(connection)
+        connection.execute("delete from horsies_schema_version where version = 5")
+    with (
+        psycopg.connect(empty_database_url, application_name="a report") as reader,
+        psycopg.connect(empty_database_url) as connection,
+    ):
+        reader.execute("select count(*) from horsies_heartbeats")
+
+        with pytest.raises(MigrationBlockedError) as blocked:
+            migrate(connection)
+
+        assert f"pid {reader.info.backend_pid} (a report, idle in transaction" in str(blocked.value)
+        assert "horsies_heartbeats" in str(blocked.value)
+        reader.rollback()
+        assert migrate(connection) == ["0005_hosts_and_wide_ids"]
+
+
+def test_sql_of_what_is_missing_can_be_run_by_hand(
+    empty_database_url: str, database_url: str
+) -> None:
+    with psycopg.connect(empty_database_url) as connection:
+        migrate(connection)
+        connection.execute("delete from horsies_schema_version where version in (0, 5)")
+    with psycopg.connect(empty_database_url, autocommit=True) as connection:
+        script = pending_sql(connection)
+        connection.execute(script.encode())
+        assert pending(connection) == []
+        assert pending_sql(connection).startswith("-- nothing to do")
+
+    assert "create table if not exists horsies_tasks" not in script
+    assert catalog(empty_database_url) == catalog(database_url)
 
 
 @pytest.mark.seed("S136")

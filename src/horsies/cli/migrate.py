@@ -8,7 +8,7 @@ import psycopg
 
 from horsies.cli.locating import takes_app
 from horsies.codes import ErrorCode
-from horsies.database.migrate import migrate, migration_sql, pending
+from horsies.database.migrate import migrate, migration_sql, pending, pending_sql
 from horsies.errors import ConfigurationError
 from horsies.locator import load_app
 
@@ -16,7 +16,10 @@ from horsies.locator import load_app
 @click.command("migrate")
 @takes_app
 @click.option(
-    "--sql", "is_sql", is_flag=True, help="Print the SQL and do not run it; needs no app."
+    "--sql",
+    "is_sql",
+    is_flag=True,
+    help="Print the SQL that would run, and do not run it; without MODULE, that of a new database.",
 )
 @click.option(
     "--check",
@@ -29,13 +32,16 @@ def command(locator: str | None, *, is_sql: bool, is_check: bool) -> None:
 
     Safe to run repeatedly and from several machines at once.
     """
-    if is_sql:
+    if is_sql and locator is None:
         click.echo(migration_sql())
         return
     database = load_app(locator).get_broker().database
     schema = database.config.schema
     try:
         with database.address.connect("horsies migrate") as connection:
+            if is_sql:
+                click.echo(pending_sql(connection, schema=schema))
+                return
             if is_check:
                 _show_missing(pending(connection, schema=schema))
             applied = migrate(connection, schema=schema)

@@ -10,7 +10,7 @@ from horsies.config import PostgresConfig
 from horsies.config.database import to_psycopg_url
 from horsies.database.connection import Address
 from horsies.database.listener import Listener
-from horsies.database.migrate import migrate, resolve_schema
+from horsies.database.migrate import migrate, pending, resolve_schema
 from horsies.database.operation import FAILURES, Operation, operation_error
 from horsies.database.pool import Pool, PoolLimits, PoolTimeoutError
 from horsies.database.server_check import check_server
@@ -24,6 +24,8 @@ T = TypeVar("T")
 
 # The server gives up before the client does, so that the client learns what became of a statement.
 _SERVER_SHARE = 0.8
+# A migration may have to rewrite a large table; a server that is silent for so long has gone.
+_MIGRATION_LIMIT_S = 3600.0
 
 
 class Database:
@@ -87,9 +89,15 @@ class Database:
         with self._lock:
             if self._is_schema_ready:
                 return
-            with self.pool.connection() as connection:
+            limit_s = float(self.config.pool_timeout)
+            with (
+                self.pool.connection() as connection,
+                self.watchdog.limit(connection, limit_s) as renew,
+            ):
                 check_server(connection)
-                migrate(connection, schema=self.config.schema)
+                if pending(connection, schema=self.config.schema):
+                    renew(_MIGRATION_LIMIT_S)
+                    migrate(connection, schema=self.config.schema)
                 self.schema = resolve_schema(connection, self.config.schema)
             self._is_schema_ready = True
 

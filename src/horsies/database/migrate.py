@@ -1,10 +1,11 @@
 """Brings the tables and functions of a database to this release, under an advisory lock.
 
 Anything may call it at any time from any number of processes; a database that is current costs two
-reads.
+reads and needs no right to change it. An older release leaves what a newer one has installed.
 """
 
-from typing import Any
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import psycopg
 from psycopg import Connection, sql
@@ -12,9 +13,29 @@ from psycopg.rows import TupleRow
 
 from horsies.codes import ErrorCode
 from horsies.database.sql_files import functions_digest, functions_sql, migrations, query
+from horsies.database.statement import Statement, run_blocking
 from horsies.errors import ConfigurationError
 
-_FUNCTIONS_VERSION = 0  # the row that remembers which functions are stored
+# The order of the functions among releases: raised whenever a release changes one of them.
+FUNCTIONS_VERSION = 2
+# The oldest release whose workers and producers these functions and tables still serve.
+OLDEST_SERVED = 2
+_FUNCTIONS_ROW = 0  # the row that remembers which functions are stored
+_FUNCTIONS = "functions"
+
+
+class Holder(NamedTuple):
+    """A session that stands in the way of a migration."""
+
+    pid: int
+    application: str
+    state: str
+    since: str
+    what: str
+
+
+class MigrationBlockedError(psycopg.errors.LockNotAvailable):
+    """Another session holds what the migration needs; the message says which."""
 
 
 def migrate(connection: Connection[TupleRow], *, schema: str | None = None) -> list[str]:
@@ -36,68 +57,109 @@ def migrate(connection: Connection[TupleRow], *, schema: str | None = None) -> l
             help_text=f'grant usage, create on schema "{name}" to "{role}";\n'
             "or run `horsies migrate` once as the role that owns the tables",
         ) from error
+    except psycopg.errors.LockNotAvailable as error:
+        raise MigrationBlockedError(_blocked_by(connection, name)) from error
 
 
 def _apply(connection: Connection[TupleRow], name: str, *, may_create: bool) -> list[str]:
+    connection.execute(query("database", "limit_migration").encode())
     connection.execute(query("database", "lock_schema").encode(), {"schema": name})
     if may_create:
         create = sql.SQL("create schema if not exists {}").format(sql.Identifier(name))
         connection.execute(create)
     _enter_schema(connection, name)
     connection.execute(query("database", "create_version_table").encode())
-    applied: list[str] = []
-    versions = _applied(connection)
-    if versions.get(_FUNCTIONS_VERSION) != functions_digest():
-        # Functions first: the migrations' triggers name them, and PL/pgSQL binds tables late.
-        connection.execute(query("database", "drop_functions").encode())
-        connection.execute(functions_sql().encode())
-        _record(connection, _FUNCTIONS_VERSION, functions_digest())
-        applied.append("functions")
-    for migration in migrations():
-        if migration.version not in versions:
-            connection.execute(migration.sql.encode())
-            _record(connection, migration.version, migration.name)
-            applied.append(f"{migration.version:04d}_{migration.name}")
-    return applied
+    missing = _missing(_applied(connection))  # another process may have been faster
+    for part in missing:
+        connection.execute(_sql_of(part).encode())
+        connection.execute(_record_of(part).encode())
+    return missing
 
 
 def pending(connection: Connection[TupleRow], *, schema: str | None = None) -> list[str]:
-    """What `migrate` would apply. Refuses a database that a newer release has already changed."""
+    """What `migrate` would apply, in this order."""
     with connection.transaction():
         name = resolve_schema(connection, schema)
         _enter_schema(connection, name)
         has_table = _scalar(connection, query("database", "has_version_table"), {"schema": name})
-        versions = _applied(connection) if has_table else {}
-    newest = max((migration.version for migration in migrations()), default=0)
-    if versions and max(versions) > newest:
-        raise ConfigurationError(
-            f"the database schema is newer than this horsies: "
-            f"it has migration {max(versions)}, this release knows {newest}",
-            code=ErrorCode.BROKER_INIT_FAILED,
-            notes=["a newer release of horsies has already migrated this database"],
-            help_text="install that release here too, or use another database",
-        )
-    missing = [f"{m.version:04d}_{m.name}" for m in migrations() if m.version not in versions]
-    if versions.get(_FUNCTIONS_VERSION) != functions_digest():
-        missing.insert(0, "functions")
-    return missing
+        return _missing(_applied(connection) if has_table else {})
+
+
+def pending_sql(connection: Connection[TupleRow], *, schema: str | None = None) -> str:
+    """What `migrate` would run, to read or to hand to a database administrator."""
+    return _script(pending(connection, schema=schema), resolve_schema(connection, schema))
 
 
 def migration_sql() -> str:
-    """Everything `migrate` may run, to read or to hand to a database administrator."""
-    parts = [query("database", name) + ";" for name in ("create_version_table", "drop_functions")]
-    parts.append(functions_sql())
-    parts.append(_record_text(_FUNCTIONS_VERSION, functions_digest()))
-    for m in migrations():
-        parts.append(f"-- migration {m.version:04d}_{m.name}\n{m.sql}")
-        parts.append(_record_text(m.version, m.name))
-    return "\n\n".join(parts)
+    """Everything a fresh database gets, in its schema public."""
+    return _script(_missing({}), "public")
 
 
-def _record_text(version: int, name: str) -> str:
-    """The statement of `_record` with its values written out: a number and a name of our own."""
+def _missing(applied: dict[int, str]) -> list[str]:
+    """Functions first: the migrations' triggers name them, and PL/pgSQL binds tables late."""
+    known = applied.get(_FUNCTIONS_ROW, "0:0:")
+    installed, oldest_served, digest = (
+        (1, 1, known) if known.count(":") != 2 else _split(known)  # 0.1 wrote only the digest
+    )
+    if oldest_served > FUNCTIONS_VERSION:
+        raise ConfigurationError(
+            "the database schema is newer than this horsies: a release that no longer serves this "
+            "one has migrated it",
+            code=ErrorCode.BROKER_INIT_FAILED,
+            notes=[
+                f"it serves clients from version {oldest_served} on, this is {FUNCTIONS_VERSION}"
+            ],
+            help_text="install that release here too, or use another database",
+        )
+    is_older = installed < FUNCTIONS_VERSION
+    is_other = installed == FUNCTIONS_VERSION and digest != functions_digest()
+    missing = [_FUNCTIONS] if is_older or is_other else []
+    return missing + [f"{m.version:04d}_{m.name}" for m in migrations() if m.version not in applied]
+
+
+def _split(known: str) -> tuple[int, int, str]:
+    installed, oldest_served, digest = known.split(":")
+    return int(installed), int(oldest_served), digest
+
+
+def _sql_of(part: str) -> str:
+    if part == _FUNCTIONS:
+        return query("database", "drop_functions") + ";\n" + functions_sql()
+    return next(m.sql for m in migrations() if part == f"{m.version:04d}_{m.name}")
+
+
+def _record_of(part: str) -> str:
+    """The statement that remembers a part; its values are a number and a name of our own."""
+    version = _FUNCTIONS_ROW
+    name = f"{FUNCTIONS_VERSION}:{OLDEST_SERVED}:{functions_digest()}"
+    if part != _FUNCTIONS:
+        number, _, name = part.partition("_")
+        version = int(number)
     text = query("database", "record_version")
     return text.replace("%(version)s", str(version)).replace("%(name)s", f"'{name}'") + ";"
+
+
+def _script(parts: Sequence[str], schema: str) -> str:
+    if not parts:
+        return "-- nothing to do: the database is up to date"
+    quoted = sql.Identifier(schema).as_string(None)
+    steps = [f"set local search_path to {quoted};", query("database", "create_version_table") + ";"]
+    for part in parts:
+        steps += [f"-- {part}", _sql_of(part), _record_of(part)]
+    return "\n\n".join(["begin;", *steps, "commit;"])
+
+
+def _blocked_by(connection: Connection[TupleRow], schema: str) -> str:
+    statement = Statement(query("database", "migration_holders"), {"schema": schema}, Holder)
+    holders = run_blocking(connection, statement)
+    if not holders:
+        return "the tables were locked by other sessions for too long; they are free now, try again"
+    shown = "; ".join(
+        f"pid {holder.pid} ({holder.application or 'no name'}, {holder.state} since "
+        f"{holder.since}) holds {holder.what}"
+        for holder in holders
+    )
+    return f"the migration waits for other sessions: {shown}"
 
 
 def resolve_schema(connection: Connection[TupleRow], schema: str | None) -> str:
@@ -120,14 +182,8 @@ def _applied(connection: Connection[TupleRow]) -> dict[int, str]:
     return dict(connection.execute(query("database", "applied_versions").encode()).fetchall())
 
 
-def _record(connection: Connection[TupleRow], version: int, name: str) -> None:
-    connection.execute(
-        query("database", "record_version").encode(), {"version": version, "name": name}
-    )
-
-
 def _scalar(
     connection: Connection[TupleRow], statement: str, parameters: dict[str, object]
 ) -> object:
-    row: Any = connection.execute(statement.encode(), parameters).fetchone()
+    row = connection.execute(statement.encode(), parameters).fetchone()
     return row[0] if row else None

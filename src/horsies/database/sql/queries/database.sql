@@ -54,3 +54,23 @@ select current_setting('server_version_num')::integer,
     pg_encoding_to_char((select d.encoding from pg_database d where d.datname = current_database())),
     current_setting('datestyle'), current_setting('intervalstyle'), current_setting('transaction_isolation'),
     current_setting('array_nulls');
+
+-- name: limit_migration
+-- A migration may take its time, but it does not queue up for a lock: everyone behind it would wait as well.
+set local statement_timeout = 0;
+set local lock_timeout = '10s';
+
+-- name: migration_holders
+select distinct a.pid, a.application_name, coalesce(a.state, 'background'),
+    to_char(coalesce(a.xact_start, a.state_change, a.backend_start), 'YYYY-MM-DD HH24:MI:SS'),
+    case l.locktype when 'relation' then l.relation::regclass::text || ' (' || l.mode || ')' else 'the lock of another migration' end
+from pg_locks l join pg_stat_activity a on a.pid = l.pid
+where l.granted and l.pid <> pg_backend_pid()
+  and l.database = (select d.oid from pg_database d where d.datname = current_database())
+  and (l.locktype = 'relation' and l.relation in (
+            select c.oid from pg_class c join pg_namespace n on n.oid = c.relnamespace
+            where n.nspname = %(schema)s and starts_with(c.relname, 'horsies_'))
+       or l.locktype = 'advisory' and l.objsubid = 1 and (l.classid::bigint << 32) | l.objid::bigint =
+            ('x' || left(encode(sha256(convert_to(
+                'horsies:schema:' || current_database() || ':' || %(schema)s, 'UTF8')), 'hex'), 16))::bit(64)::bigint)
+order by 1 limit 20;
