@@ -1,5 +1,6 @@
 """A worker of another machine: another host name, and pids that mean nothing here."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -11,6 +12,7 @@ import pytest
 from support.cluster import kill_process
 from support.eventually import eventually
 from support.faults import Scene, scene
+from support.proxy import proxied
 
 pytestmark = [pytest.mark.faults, pytest.mark.slow, pytest.mark.timeout(120)]
 
@@ -87,3 +89,45 @@ _HELD = (
     "select id from horsies_tasks where status = %s and claimed_by_worker_id in "
     "(select worker_id from horsies_worker_states where hostname = %s)"
 )
+
+
+NAMESAKE = ("unshare", "--pid", "--fork", "--mount-proc", "--kill-child", sys.executable, "-m")
+
+
+def test_namesake_in_another_pid_namespace_is_left_alone(database_url: str) -> None:
+    """Containers on the host's network share its name; here a pid of theirs means nothing."""
+    with proxied(database_url) as (proxy, session_url), scene(database_url) as play:
+        play.environment["HORSIES_FAULT_SETTINGS"] = json.dumps(
+            {"broker": {"session_database_url": session_url}}
+        )
+        contained = play.start_worker("--processes", "1", python=NAMESAKE)
+        play.send("child", range(1), -1)
+        play.send("coroutine", range(1, 3), -1)
+        eventually(lambda: play.begun().total() == 3, within=30)
+        play.environment["HORSIES_FAULT_SETTINGS"] = "{}"
+        here = play.start_worker("--processes", "1")
+        play.wait_ready(here)
+        hosts = (
+            "select count(distinct hostname), count(distinct host_key) from horsies_worker_states"
+        )
+        eventually(lambda: play.rows(hosts) == [(1, 2)], within=20)
+
+        proxy.mute()  # its liveness lock goes, and it cannot take it again
+        proxy.hang_up()
+        looks = (
+            "select max(snapshot_at) > min(snapshot_at) + '8 seconds' from horsies_worker_states"
+        )
+        seen_at = play.scalar("select now()")
+        eventually(
+            lambda: play.scalar(f"{looks} where snapshot_at > %s and pid = %s", seen_at, here.pid),
+            within=40,
+        )
+
+        assert play.count("RUNNING") == 3
+        assert play.scalar("select count(*) from horsies_task_attempts") == 0
+        proxy.unmute()
+        play.open_gate()
+        play.wait_until_all_ended(within=30)
+        play.assert_invariants()
+        assert play.begun() == {0: 1, 1: 1, 2: 1}
+        assert contained.poll() is None

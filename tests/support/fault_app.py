@@ -35,7 +35,12 @@ app = Horsies(
         broker=PostgresConfig(database_url=URL, **SETTINGS.get("broker", {})),
         recovery=RecoveryConfig(**(_recovery | SETTINGS.get("recovery", {}))),
         resilience=WorkerResilienceConfig(
-            db_retry_initial_ms=100, db_retry_max_ms=500, notify_poll_interval_ms=1_000
+            **{
+                "db_retry_initial_ms": 100,
+                "db_retry_max_ms": 500,
+                "notify_poll_interval_ms": 1_000,
+                **json.loads(os.environ.get("HORSIES_FAULT_RESILIENCE", "{}")),
+            }
         ),
         resend_on_transient_err=True,
         **SETTINGS.get("app", {}),
