@@ -75,8 +75,10 @@ def test_a_worker_does_not_wait_for_a_database_that_does_not_exist(
 def test_a_worker_says_what_to_grant(
     tmp_path: Path, server: Server, empty_database_url: str
 ) -> None:
+    name = urlsplit(empty_database_url).path[1:]
+    role = f"reader_{name[-12:]}"
+    server.close_public_schema(name)
     with psycopg.connect(server.url, autocommit=True) as connection:
-        role = f"reader_{urlsplit(empty_database_url).path[-12:]}"
         connection.execute(sql.SQL("create role {} login").format(sql.Identifier(role)))
     url = changed(empty_database_url, user=role)
 

@@ -312,10 +312,11 @@ def test_a_full_database_may_be_tried_again(
 @pytest.fixture
 def stranger(server: Server, empty_database_url: str) -> Iterator[tuple[str, str]]:
     """A role with no rights of its own, and its URL for the empty database."""
-    role = f"stranger_{urlsplit(empty_database_url).path[-12:]}"
+    name = urlsplit(empty_database_url).path[1:]
+    role = f"stranger_{name[-12:]}"
+    server.close_public_schema(name)
     as_owner(server, "create role {} login", role)
     yield role, changed(empty_database_url, user=role)
-    name = urlsplit(empty_database_url).path[1:]
     with psycopg.connect(changed(server.url, database=name)) as connection:
         connection.execute(sql.SQL("drop owned by {}").format(sql.Identifier(role)))
     as_owner(server, "drop role {}", role)

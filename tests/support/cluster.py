@@ -64,6 +64,13 @@ class Server:
             found = connection.execute("select 1 from pg_database where datname = %s", [name])
             return found.fetchone() is not None
 
+    def close_public_schema(self, name: str) -> None:
+        """Let only the owner create tables in this database, as is usual from PostgreSQL 15 on."""
+        with psycopg.connect(changed(self.url, database=name)) as connection:
+            connection.execute("revoke create on schema public from public")
+            grant = sql.SQL("grant create on schema public to {}")
+            connection.execute(grant.format(sql.Identifier(self.owner or connection.info.user)))
+
     @contextmanager
     def temporary_database(self, *, template: str = "template0") -> Iterator[str]:
         """The URL of a database that exists for the length of the block."""
