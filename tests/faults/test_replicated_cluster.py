@@ -13,6 +13,9 @@ from support.replication import ReplicatedCluster
 pytestmark = [pytest.mark.faults, pytest.mark.slow]
 
 
+INSERT = "insert into numbers values (1)"
+
+
 @pytest.fixture
 def cluster(replicated_cluster: ReplicatedCluster) -> ReplicatedCluster:
     run(replicated_cluster.primary_url, "create table numbers (id int primary key)")
@@ -35,7 +38,7 @@ def is_standby(url: str) -> bool:
 
 
 def test_committed_row_is_on_the_standby(cluster: ReplicatedCluster) -> None:
-    run(cluster.primary_url, "insert into numbers values (1)")
+    run(cluster.primary_url, INSERT)
 
     eventually(lambda: stored(cluster.standby_url) == {1})
     assert is_standby(cluster.standby_url)
@@ -44,7 +47,7 @@ def test_committed_row_is_on_the_standby(cluster: ReplicatedCluster) -> None:
 
 def test_standby_takes_over_from_a_killed_primary(cluster: ReplicatedCluster) -> None:
     url = cluster.url("read-write")
-    run(url, "insert into numbers values (1)")
+    run(url, INSERT)
 
     cluster.kill_primary()
     with pytest.raises(psycopg.OperationalError):
@@ -110,21 +113,35 @@ def test_no_acknowledged_insert_is_lost_by_a_switchover(
     assert acknowledged <= stored(url)
 
 
-def test_commit_waits_for_the_standby_that_rejoined(cluster: ReplicatedCluster) -> None:
+def test_commit_waits_for_the_standby_also_after_it_has_rejoined(
+    cluster: ReplicatedCluster,
+) -> None:
     cluster.kill_primary()
     cluster.promote()
     cluster.rejoin()
+    insert = threading.Thread(target=run, args=[cluster.primary_url, INSERT])
 
-    run(cluster.primary_url, "insert into numbers values (1)")
-    cluster.kill_primary()
-    cluster.promote()
+    with cluster.suspended_standby():
+        insert.start()
+        eventually(lambda: waiting_commits(cluster) == 1)
+    insert.join(30)
 
-    assert stored(cluster.url("read-write")) == {1}
+    assert waiting_commits(cluster) == 0
+    assert stored(cluster.primary_url) == {1}
+
+
+def waiting_commits(cluster: ReplicatedCluster) -> int:
+    with psycopg.connect(cluster.superuser_url) as connection:
+        waiting = connection.execute(
+            "select count(*) from pg_stat_activity where wait_event = 'SyncRep'"
+        ).fetchone()
+        assert waiting is not None
+        return int(waiting[0])
 
 
 def test_read_only_primary_refuses_sessions_that_are_open(cluster: ReplicatedCluster) -> None:
     with psycopg.connect(cluster.primary_url, autocommit=True) as connection:
-        connection.execute("insert into numbers values (1)")
+        connection.execute(INSERT)
 
         cluster.turn_read_only()
         with pytest.raises(psycopg.errors.ReadOnlySqlTransaction):

@@ -4,6 +4,8 @@ import os
 import shutil
 import signal
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import quote
 
@@ -105,6 +107,18 @@ class ReplicatedCluster:
         self._primary.stop()
         self.promote()
         self.rejoin()
+
+    @contextmanager
+    def suspended_standby(self) -> Iterator[None]:
+        """Within the block the standby neither receives nor answers, so no commit ends."""
+        processes = self._standby.processes()
+        for process in processes:
+            process.suspend()
+        try:
+            yield
+        finally:
+            for process in processes:
+                process.resume()
 
     def turn_read_only(self) -> None:
         """From now on the primary refuses writes, in sessions that are open too."""
@@ -211,17 +225,21 @@ class _Node:
         self._process.wait(_SECONDS)
         self._process = None
 
+    def processes(self) -> list[psutil.Process]:
+        """The server's first process and all that it has started."""
+        assert self._process is not None
+        postmaster = psutil.Process(self._process.pid)
+        return [postmaster, *postmaster.children(recursive=True)]
+
     def kill9(self, *, is_counted: bool = True) -> None:
         if self._process is None:
             return
-        postmaster = psutil.Process(self._process.pid)
-        postmaster.suspend()  # else it may start processes while we list them
-        family = [postmaster, *postmaster.children(recursive=True)]
+        psutil.Process(self._process.pid).suspend()  # else it may start processes meanwhile
+        family = self.processes()
+        if is_counted:
+            cluster.kill_process(self._process.pid)
         for process in family:
-            if is_counted and process is postmaster:
-                cluster.kill_process(process.pid)
-            else:
-                _kill(process)
+            _kill(process)
         self._process.wait(_SECONDS)
         eventually(lambda: not any(map(_is_alive, family)), within=_SECONDS)
         self._process = None
