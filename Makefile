@@ -5,12 +5,14 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 TESTS  ?= tests
 JOBS   ?= 3
+# The PostgreSQL versions of test-postgres-matrix.
+VERSIONS ?= 14 15 16 17 18
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast check format faults faults-long bench bench-quick bench-curves docs clean
+.PHONY: help setup demo test test-fast test-postgres-matrix check format faults faults-long bench bench-quick bench-curves docs clean
 
 help: ## list the commands
-	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-21s %s\n", $$1, $$2}'
 
 $(READY): pyproject.toml requirements/dev.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "horsies needs Python 3.11 or newer; use: make PYTHON=python3.12 ...")'
@@ -28,6 +30,10 @@ test: $(READY) ## run all tests (real PostgreSQL, real processes)
 
 test-fast: $(READY) ## run the tests that take seconds
 	$(BIN)/python -m pytest -q -n $(JOBS) -m 'not slow and not faults' tests
+
+test-postgres-matrix: TESTS = tests/sql tests/migrations tests/integration tests/end_to_end tests/faults
+test-postgres-matrix: $(READY) ## run the database's tests on PostgreSQL 14 to 18, or VERSIONS='14 18'
+	PYTHONPATH=tests $(BIN)/python -m support.matrix --versions $(VERSIONS) -- -q -n $(JOBS) --dist worksteal $(TESTS)
 
 check: $(READY) ## format, lint, types, import layers, conventions
 	$(BIN)/ruff format --check .

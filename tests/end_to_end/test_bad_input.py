@@ -16,6 +16,7 @@ from support.cluster import Server
 from support.command import run_horsies, start_horsies, write_project
 from support.eventually import eventually
 from support.programs import worker
+from support.urls import changed
 
 NOWHERE = "postgresql://nobody:s3cret@127.0.0.1:1/nowhere"
 APP = """
@@ -74,10 +75,12 @@ def test_a_worker_does_not_wait_for_a_database_that_does_not_exist(
 def test_a_worker_says_what_to_grant(
     tmp_path: Path, server: Server, empty_database_url: str
 ) -> None:
+    name = urlsplit(empty_database_url).path[1:]
+    role = f"reader_{name[-12:]}"
+    server.close_public_schema(name)
     with psycopg.connect(server.url, autocommit=True) as connection:
-        role = f"reader_{urlsplit(empty_database_url).path[-12:]}"
         connection.execute(sql.SQL("create role {} login").format(sql.Identifier(role)))
-    url = empty_database_url.replace(f"{server.owner}@", f"{role}@")
+    url = changed(empty_database_url, user=role)
 
     done = run_horsies(project(tmp_path), "worker", "queue_app", HORSIES_DATABASE_URL=url)
     with psycopg.connect(server.url, autocommit=True) as connection:

@@ -27,6 +27,7 @@ from horsies.result import OperationalErrorCode
 from support.apps import bad, good, make_app, working
 from support.cluster import DurableCluster, Server
 from support.database import Database
+from support.urls import changed
 
 NewApp = Callable[..., Horsies]
 Result = TaskResult[Any, TaskError]
@@ -311,11 +312,12 @@ def test_a_full_database_may_be_tried_again(
 @pytest.fixture
 def stranger(server: Server, empty_database_url: str) -> Iterator[tuple[str, str]]:
     """A role with no rights of its own, and its URL for the empty database."""
-    role = f"stranger_{urlsplit(empty_database_url).path[-12:]}"
+    name = urlsplit(empty_database_url).path[1:]
+    role = f"stranger_{name[-12:]}"
+    server.close_public_schema(name)
     as_owner(server, "create role {} login", role)
-    parts = urlsplit(empty_database_url)
-    yield role, urlunsplit(parts._replace(netloc=f"{role}@{parts.netloc.partition('@')[2]}"))
-    with psycopg.connect(urlunsplit(urlsplit(server.url)._replace(path=parts.path))) as connection:
+    yield role, changed(empty_database_url, user=role)
+    with psycopg.connect(changed(server.url, database=name)) as connection:
         connection.execute(sql.SQL("drop owned by {}").format(sql.Identifier(role)))
     as_owner(server, "drop role {}", role)
 

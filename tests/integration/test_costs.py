@@ -8,7 +8,7 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import urlsplit
 
 import psycopg
 import pytest
@@ -20,6 +20,7 @@ from support.apps import good, make_app, working
 from support.database import Database
 from support.eventually import eventually, eventually_async
 from support.traffic import Traffic, counted
+from support.urls import changed
 
 COUNT = 2_000
 PREPARED_AFTER = 7  # the driver prepares a statement once, by a round trip of its own
@@ -115,7 +116,7 @@ async def test_task_is_written_three_times_and_its_attempt_once(app: Horsies, db
 async def test_task_writes_nine_index_entries(
     app: Horsies, database_url: str, server: cluster.Server, db: Database
 ) -> None:
-    superuser_url = urlunsplit(urlsplit(server.url)._replace(path=urlsplit(database_url).path))
+    superuser_url = changed(server.url, database=urlsplit(database_url).path[1:])
     with psycopg.connect(superuser_url, autocommit=True) as seeing:
         if seeing.info.server_version < 160_000 or not _may_read_wal(seeing):
             pytest.skip("needs pg_walinspect of PostgreSQL 16 and a superuser")

@@ -24,6 +24,7 @@ from horsies.errors import ConfigurationError
 from horsies.result import TaskError, TaskResult
 from support.apps import bad, good, working
 from support.database import Database, connect
+from support.urls import changed
 
 # One interpreter that has imported everything forks the rest: all begin at the same instant.
 MIGRATE_AT_ONCE = """
@@ -311,7 +312,7 @@ async def test_current_schema_needs_no_right_to_create(server_url: str, database
         admin.execute(f'create role "{role}" login')
     try:
         db.execute(f'grant select on horsies_schema_version to "{role}"')
-        with psycopg.connect(database_url.replace("//horsies@", f"//{role}@")) as connection:
+        with psycopg.connect(changed(database_url, user=role)) as connection:
             assert connection.info.user == role
             assert migrate(connection) == []
         db.execute(f'revoke all on horsies_schema_version from "{role}"')

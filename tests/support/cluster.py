@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import urlsplit, urlunsplit
 
 import psycopg
 from psycopg import sql
@@ -17,6 +16,7 @@ from psycopg import sql
 from horsies import embedded_postgres
 from horsies.embedded_postgres import locks
 from support.eventually import eventually
+from support.urls import changed
 
 RUN_DIRECTORY = "HORSIES_TEST_RUN_DIRECTORY"  # set by the controlling process, inherited by workers
 CONFIGURED_URL = "HORSIES_TEST_DATABASE_URL"
@@ -37,10 +37,7 @@ class Server:
     owner: str | None
 
     def database_url(self, name: str) -> str:
-        parts = urlsplit(self.url)
-        host = parts.netloc.rpartition("@")[2]
-        netloc = f"{self.owner}@{host}" if self.owner else parts.netloc
-        return urlunsplit(parts._replace(netloc=netloc, path=f"/{name}"))
+        return changed(self.url, user=self.owner, database=name)
 
     def create_database(self, name: str, *, template: str = "template0") -> None:
         statement = sql.SQL("create database {} template {}").format(
@@ -66,6 +63,13 @@ class Server:
         with psycopg.connect(self.url) as connection:
             found = connection.execute("select 1 from pg_database where datname = %s", [name])
             return found.fetchone() is not None
+
+    def close_public_schema(self, name: str) -> None:
+        """Let only the owner create tables in this database, as is usual from PostgreSQL 15 on."""
+        with psycopg.connect(changed(self.url, database=name)) as connection:
+            connection.execute("revoke create on schema public from public")
+            grant = sql.SQL("grant create on schema public to {}")
+            connection.execute(grant.format(sql.Identifier(self.owner or connection.info.user)))
 
     @contextmanager
     def temporary_database(self, *, template: str = "template0") -> Iterator[str]:

@@ -9,11 +9,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import parse_qs, urlsplit
+
+from psycopg.conninfo import conninfo_to_dict
 
 from horsies.embedded_postgres import locks
 from horsies.embedded_postgres.privileges import server_account
 from support.eventually import eventually
+from support.urls import Place, changed, place_of
 
 _SYSTEM = "/usr/sbin:/usr/bin:/usr/local/bin"
 _APT = ["apt-get", "-q", "-o", "Acquire::http::Timeout=10", "-o", "Acquire::Retries=0"]
@@ -76,14 +78,12 @@ def _run(
 @contextmanager
 def pooled(program: Program, url: str) -> Iterator[str]:
     """The URL of the same database behind PgBouncer in transaction mode."""
-    parts = urlsplit(url)
-    query = parse_qs(parts.query)
-    name = parts.path.lstrip("/")
+    user, name = (conninfo_to_dict(url)[part] for part in ("user", "dbname"))
+    host, port = place_of(url)
     directory = Path(tempfile.mkdtemp(prefix="horsies-bouncer-"))
     directory.chmod(0o777)
-    host, port = query["host"][0], query.get("port", ["5432"])[0]
     (directory / "ini").write_text(
-        f"[databases]\n{name} = host={host} port={port} user={parts.username} dbname={name}\n"
+        f"[databases]\n{name} = host={host} port={port} user={user} dbname={name}\n"
         f"[pgbouncer]\nunix_socket_dir = {directory}\nlisten_port = 6432\nauth_type = any\n"
         "pool_mode = transaction\ndefault_pool_size = 5\n"
     )
@@ -94,7 +94,7 @@ def pooled(program: Program, url: str) -> Iterator[str]:
     )
     try:
         eventually((directory / ".s.PGSQL.6432").exists, within=10)
-        yield f"postgresql://{parts.username}@/{name}?host={directory}&port=6432"
+        yield changed(url, place=Place(str(directory), 6432))
     finally:
         bouncer.terminate()
         bouncer.wait()

@@ -1,4 +1,4 @@
-"""A proxy before PostgreSQL's socket that can hang up, go mute, be slow, or hold one statement."""
+"""A proxy before PostgreSQL that can hang up, go mute, be slow, or hold one statement."""
 
 import asyncio
 import contextlib
@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
-from urllib.parse import parse_qs, urlencode, urlsplit, urlunsplit
 
 from support.eventually import eventually
+from support.urls import Place, changed, place_of
 from support.wire import Answers, Questions
 
 Side = Literal["asked", "answered"]
@@ -37,7 +37,7 @@ class Hold:
 class Proxy:
     """Forwards bytes between clients and the server, unless told otherwise."""
 
-    def __init__(self, target: str, directory: Path) -> None:
+    def __init__(self, target: Place, directory: Path) -> None:
         self._target = target
         self._path = str(directory / ".s.PGSQL.5432")
         self._loop = asyncio.new_event_loop()
@@ -98,7 +98,7 @@ class Proxy:
             writer.transport.abort()
             return
         try:
-            server_reader, server_writer = await asyncio.open_unix_connection(self._target)
+            server_reader, server_writer = await self._connect()
         except BaseException:
             writer.transport.abort()
             raise
@@ -114,6 +114,11 @@ class Proxy:
             for one in (writer, server_writer):
                 self._writers.discard(one)
                 one.transport.abort()
+
+    async def _connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        if self._target.socket:
+            return await asyncio.open_unix_connection(self._target.socket)
+        return await asyncio.open_connection(*self._target)
 
     async def _pump(
         self,
@@ -167,15 +172,11 @@ class _Line:
 @contextmanager
 def proxied(url: str, kind: type[Proxy] = Proxy) -> Iterator[tuple[Any, str]]:
     """A proxy before the server of `url`, and the URL that leads through it."""
-    parts = urlsplit(url)
-    query: dict[str, Any] = parse_qs(parts.query)
     directory = Path(tempfile.mkdtemp(prefix="horsies-proxy-"))
-    target = f"{query['host'][0]}/.s.PGSQL.{query.get('port', ['5432'])[0]}"
-    proxy = kind(target, directory)
+    proxy = kind(place_of(url), directory)
     proxy.start()
     try:
-        new_query = urlencode({"host": str(directory), "port": "5432"})
-        yield proxy, urlunsplit(parts._replace(query=new_query))
+        yield proxy, changed(url, place=Place(str(directory), 5432))
     finally:
         proxy.close()
         shutil.rmtree(directory)
