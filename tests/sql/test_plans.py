@@ -15,7 +15,8 @@ from horsies.recovery.statements import (
 )
 from horsies.results.statements import read_results
 from horsies.sending.statements import enqueue_tasks
-from horsies.worker.statements import Mark, next_due
+from horsies.worker.claim_request import LaneRequest, Mark
+from horsies.worker.statements import next_due
 from support import cluster
 from support.database import Database, at, new_task
 
@@ -99,13 +100,16 @@ def test_claim_walks_a_small_part_of_a_deep_backlog(committing: Database, lane: 
     committing.execute("analyze horsies_tasks")
     blocks_before = claim_index_blocks_read(committing)
 
-    rows = committing.claim_pass(
-        task_lanes={"a": 2}, lane_starts=[100, 0] if lane == 1 else [0, 100], lane_claims=[0, 0],
-        sparse_lanes=[False, lane == 2], is_full_scan=False,
+    tasks = committing.claim(
+        lanes=[
+            LaneRequest(100 if lane == 1 else 0, except_names=["a"]),
+            LaneRequest(100 if lane == 2 else 0, is_sparse=True, only_names=["a"]),
+        ],
+        is_full_scan=False,
         marks={("default", 100, lane): Mark(at(-90), "x")},
-    )  # fmt: skip
+    )
 
-    assert sum(bool(row.task_id) for row in rows) == (100 if lane == 1 else 0)
+    assert len(tasks) == (100 if lane == 1 else 0)
     assert claim_index_blocks_read(committing) - blocks_before < 100, "of more than a thousand"
 
 
