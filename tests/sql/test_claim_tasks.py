@@ -187,6 +187,19 @@ def test_capped_queue_lets_worse_queues_through(db: Database) -> None:
     assert names(claims) == ["low"]
 
 
+@pytest.mark.parametrize("batch_limit", [1, 2])
+def test_capped_queue_that_gave_no_full_batch_lets_worse_queues_through(
+    db: Database, batch_limit: int
+) -> None:
+    db.running(queue_name="high")
+    db.insert(id="high", queue_name="high")
+    db.insert(id="low", queue_name="low")
+
+    claims = db.claim(5, queues={"high": 1, "low": None}, batch_limit=batch_limit)
+
+    assert names(claims) == ["low"]
+
+
 def test_cluster_cap_counts_all_queues(db: Database) -> None:
     db.running(queue_name="elsewhere")
     for _ in range(5):

@@ -16,6 +16,7 @@ declare
     batch_limit integer := nullif((limits ->> 'batch_limit')::integer, 0);
     lane_count integer := jsonb_array_length(lanes);
     left_in_total integer := 0;
+    left_in_batch integer;
     left_in_queue integer;
     left_in_lanes integer[];
     queue jsonb;
@@ -36,7 +37,8 @@ begin
         exit when left_in_total <= 0;
         queue := queues -> q - 1;
         queue_name := queue ->> 'name';
-        left_in_queue := least(left_in_total, batch_limit,
+        left_in_batch := batch_limit;
+        left_in_queue := least(left_in_total, left_in_batch,
             horsies_left_under_cap((queue ->> 'cap')::integer, queue_name, counts_claims, now_at));
         marks := queue -> 'marks';
         next_mark := 0;
@@ -75,8 +77,9 @@ begin
                 left_in_lanes[l] := left_in_lanes[l] - cardinality(array_positions(task_lanes, l));
             end loop;
             left_in_queue := left_in_queue - cardinality(task_ids);
+            left_in_batch := left_in_batch - cardinality(task_ids);
             left_in_total := left_in_total - cardinality(task_ids);
         end loop;
-        exit when batch_limit is not null and left_in_queue = 0;
+        exit when left_in_batch = 0;
     end loop;
 end $$;
