@@ -250,6 +250,16 @@ def test_lanes_share_what_a_cap_leaves_by_age(db: Database) -> None:
     assert names(claims) == ["old"]
 
 
+def test_lane_whose_rows_a_cap_left_behind_is_not_scanned_through(db: Database) -> None:
+    db.insert(id="new", task_name="a", queue_name="q", enqueued_at=at(-5))
+    for position in range(3):
+        db.insert(id=f"old-{position}", task_name="p", queue_name="q", enqueued_at=at(-9))
+
+    rows = db.claim_pass(lanes=two_lanes(LaneRequest(9), LaneRequest(9)), queues={"q": 3})
+
+    assert [row.lane for row in rows] == [1, 1, 1], "a position would move the mark past 'new'"
+
+
 def test_unknown_names_belong_to_the_first_lane(db: Database) -> None:
     db.insert(task_name="from another release")
 

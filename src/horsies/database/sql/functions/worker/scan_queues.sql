@@ -67,9 +67,11 @@ begin
                 scanned_to_ids[l] := scan.scanned_to_id;
             end loop;
             if cardinality(task_ids) > left_in_queue then
-                -- Lanes share what is left under a cap: the oldest rows win, whatever their lane.
+                -- Lanes share what is left under a cap: the oldest rows win, whatever their lane. The others stay, so no lane
+                -- counts as scanned.
                 select o.task_ids, o.task_lanes into task_ids, task_lanes
                 from horsies_oldest_tasks(task_ids, task_lanes, left_in_queue) o;
+                scanned_to_ats := '{}';
             end if;
             return next;
 
