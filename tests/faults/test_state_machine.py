@@ -25,8 +25,10 @@ from horsies.sending.rows import NewTask
 from horsies.sending.statements import enqueue_tasks
 from horsies.states import TASK_TRANSITIONS, TaskStatus
 from horsies.worker import statements as tasks
+from horsies.worker.claim_request import ClaimLimits, ClaimRequest, LaneRequest
 from horsies.worker.held_task import Completion, HeldTask
 from horsies.worker.identity import WorkerIdentity
+from horsies.worker.settings import ServedQueue
 
 pytestmark = [pytest.mark.faults, pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -76,16 +78,20 @@ class Engine(RuleBasedStateMachine):
 
     @rule(worker=WORKERS, starts=st.integers(0, 3), claims=st.integers(0, 3))
     def claim(self, worker: str, starts: int, claims: int) -> None:
-        request = tasks.ClaimRequest(
-            identity=WorkerIdentity(worker, "h", 1), lease=LEASE, queues=["default"],
-            queue_caps=[None], cluster_cap=None, task_lanes={}, lane_starts=[starts],
-            lane_claims=[claims], sparse_lanes=[True], child_pids=[], batch_limit=0,
-            is_full_scan=True, counts_claims=True, marks={},
-        )  # fmt: skip
-        rows = [row for row in self._run(tasks.claim_tasks(request)) if row.task_id]
-        assert len(rows) <= starts + claims
-        for row in rows:
-            (self.running if row.pid is not None else self.held)[worker].append(row)
+        request = ClaimRequest(
+            identity=WorkerIdentity(worker, "h", 1),
+            lease=LEASE,
+            queues=[ServedQueue("default", 1, None)],
+            lanes=[LaneRequest(starts, claims, is_sparse=True)],
+            limits=ClaimLimits(),
+            marks={},
+            is_full_scan=True,
+        )
+        rows = self._run(tasks.claim_tasks(request))
+        claimed = [row for row in rows if isinstance(row, HeldTask)]
+        assert len(claimed) <= starts + claims
+        for task in claimed:
+            (self.running if task.pid is not None else self.held)[worker].append(task)
 
     @rule(worker=WORKERS)
     def start(self, worker: str) -> None:

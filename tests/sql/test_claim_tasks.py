@@ -1,19 +1,25 @@
 """horsies_claim_tasks: PENDING -> CLAIMED or RUNNING."""
 
 import threading
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
 import psycopg
 import pytest
 
+from horsies.worker.claim_request import LaneRequest, Mark, MarkKey, ScanPosition
 from horsies.worker.held_task import HeldTask
-from horsies.worker.statements import Mark
 from support.database import Database, at, connect
 
 
 def names(rows: list[HeldTask]) -> list[str]:
     return [row.task_id for row in rows]
+
+
+def two_lanes(first: LaneRequest, second: LaneRequest) -> list[LaneRequest]:
+    """The task name "a" belongs to the second lane, every other name to the first."""
+    return [replace(first, except_names=["a"]), replace(second, only_names=["a"])]
 
 
 @pytest.mark.seed("S2", "S14", "S45", "S101", "S105")
@@ -74,7 +80,7 @@ def test_better_queue_is_served_first_whatever_the_row_priority(db: Database) ->
     db.insert(id="high-1", queue_name="high", priority=90)
     db.insert(id="high-2", queue_name="high", priority=99)
 
-    claims = db.claim(3, queues=["high", "low"])
+    claims = db.claim(3, queues={"high": None, "low": None})
 
     assert names(claims) == ["high-1", "high-2", "low"]
 
@@ -143,8 +149,8 @@ def test_batch_limit_is_per_queue_and_shuts_out_worse_queues(db: Database) -> No
         db.insert(id=f"high-{position}", queue_name="high")
     db.insert(id="low", queue_name="low")
 
-    first = db.claim(10, queues=["high", "low"], batch_limit=2)
-    second = db.claim(10, queues=["high", "low"], batch_limit=2)
+    first = db.claim(10, queues={"high": None, "low": None}, batch_limit=2)
+    second = db.claim(10, queues={"high": None, "low": None}, batch_limit=2)
 
     assert names(first) == ["high-0", "high-1"]
     assert names(second) == ["high-2", "low"]
@@ -156,7 +162,7 @@ def test_queue_cap_counts_running_and_live_claims_of_all_workers(db: Database) -
     for _ in range(3):
         db.insert(queue_name="q")
 
-    claims = db.claim(5, owner_id="worker-b", queues=["q"], queue_caps=[3])
+    claims = db.claim(5, owner_id="worker-b", queues={"q": 3})
 
     assert len(claims) == 1
 
@@ -166,7 +172,7 @@ def test_soft_queue_cap_counts_running_only(db: Database) -> None:
     for _ in range(3):
         db.insert(queue_name="q")
 
-    claims = db.claim(5, queues=["q"], queue_caps=[2], counts_claims=False)
+    claims = db.claim(5, queues={"q": 2}, counts_claims=False)
 
     assert len(claims) == 2
 
@@ -176,7 +182,20 @@ def test_capped_queue_lets_worse_queues_through(db: Database) -> None:
     db.insert(id="high", queue_name="high")
     db.insert(id="low", queue_name="low")
 
-    claims = db.claim(5, queues=["high", "low"], queue_caps=[1, None])
+    claims = db.claim(5, queues={"high": 1, "low": None})
+
+    assert names(claims) == ["low"]
+
+
+@pytest.mark.parametrize("batch_limit", [1, 2])
+def test_capped_queue_that_gave_no_full_batch_lets_worse_queues_through(
+    db: Database, batch_limit: int
+) -> None:
+    db.running(queue_name="high")
+    db.insert(id="high", queue_name="high")
+    db.insert(id="low", queue_name="low")
+
+    claims = db.claim(5, queues={"high": 1, "low": None}, batch_limit=batch_limit)
 
     assert names(claims) == ["low"]
 
@@ -195,7 +214,7 @@ def test_claim_whose_lease_passed_frees_its_place_under_a_cap(db: Database) -> N
     db.insert(queue_name="q")
     db.set_now(61)
 
-    claims = db.claim(5, queues=["q"], queue_caps=[1], is_full_scan=False)
+    claims = db.claim(5, queues={"q": 1}, is_full_scan=False)
 
     assert len(claims) == 1
 
@@ -206,9 +225,7 @@ def test_lanes_have_budgets_of_their_own(db: Database) -> None:
         db.insert(id=f"process-{position}", task_name="p")
         db.insert(id=f"async-{position}", task_name="a")
 
-    claims = db.claim(
-        1, task_lanes={"a": 2}, lane_starts=[1, 2], lane_claims=[0, 0], child_pids=[2001]
-    )
+    claims = db.claim(lanes=two_lanes(LaneRequest(1, child_pids=[2001]), LaneRequest(2)))
 
     found = {(claim.task_id, claim.lane, claim.pid) for claim in claims}
     assert found == {("process-0", 1, 2001), ("async-0", 2, 1000), ("async-1", 2, 1000)}
@@ -219,7 +236,7 @@ def test_full_lane_does_not_hide_the_other_behind_it(db: Database) -> None:
         db.insert(id=f"a-{position:02}", task_name="p", enqueued_at=at(-100))
     db.insert(id="z", task_name="a", enqueued_at=at(-1))
 
-    claims = db.claim(0, task_lanes={"a": 2}, lane_starts=[0, 1], lane_claims=[0, 0])
+    claims = db.claim(lanes=two_lanes(LaneRequest(0), LaneRequest(1)))
 
     assert names(claims) == ["z"]
 
@@ -228,18 +245,25 @@ def test_lanes_share_what_a_cap_leaves_by_age(db: Database) -> None:
     db.insert(id="new", task_name="p", queue_name="q", enqueued_at=at(-1))
     db.insert(id="old", task_name="a", queue_name="q", enqueued_at=at(-9))
 
-    claims = db.claim(
-        1, task_lanes={"a": 2}, lane_starts=[1, 1], lane_claims=[0, 0], queues=["q"],
-        queue_caps=[1],
-    )  # fmt: skip
+    claims = db.claim(lanes=two_lanes(LaneRequest(1), LaneRequest(1)), queues={"q": 1})
 
     assert names(claims) == ["old"]
+
+
+def test_lane_whose_rows_a_cap_left_behind_is_not_scanned_through(db: Database) -> None:
+    db.insert(id="new", task_name="a", queue_name="q", enqueued_at=at(-5))
+    for position in range(3):
+        db.insert(id=f"old-{position}", task_name="p", queue_name="q", enqueued_at=at(-9))
+
+    rows = db.claim_pass(lanes=two_lanes(LaneRequest(9), LaneRequest(9)), queues={"q": 3})
+
+    assert [row.lane for row in rows] == [1, 1, 1], "a position would move the mark past 'new'"
 
 
 def test_unknown_names_belong_to_the_first_lane(db: Database) -> None:
     db.insert(task_name="from another release")
 
-    (claim,) = db.claim(1, task_lanes={"a": 2}, lane_starts=[1, 0], lane_claims=[0, 0])
+    (claim,) = db.claim(lanes=two_lanes(LaneRequest(1), LaneRequest(0)))
 
     assert claim.lane == 1
 
@@ -313,12 +337,12 @@ def test_claims_under_a_cap_wait_for_each_other(committing: Database, database_u
     other.set_now(0)
 
     def claim() -> None:
-        taken.extend(other.claim(4, owner_id="worker-b", queues=["q"], queue_caps=[3]))
+        taken.extend(other.claim(4, owner_id="worker-b", queues={"q": 3}))
 
     with psycopg.connect(database_url) as first_connection:
         first = Database(first_connection)
         first.set_now(0)
-        first.claim(2, queues=["q"], queue_caps=[3])
+        first.claim(2, queues={"q": 3})
         thread = threading.Thread(target=claim)
         thread.start()
         committing.wait_until_blocked(other.connection.info.backend_pid)
@@ -349,13 +373,13 @@ def test_claims_without_caps_do_not_wait_for_each_other(
 def test_deadline_that_passes_during_the_pass_is_kept(db: Database) -> None:
     task_id = db.insert(good_until=at(5))
     take = """
-        select id from horsies_take_tasks('worker-a', 'host-a', 1, '1 minute', %s, array[%s],
-            array[1], array[1], array[2001])
+        select id from horsies_take_tasks('worker-a', 'host-a', 1, '1 minute', '[{"starts": 1}]',
+            array[%s], array[1], %s)
     """
 
-    assert db.execute(take, at(5), task_id) == []
+    assert db.execute(take, task_id, at(5)) == []
     assert db.status(task_id) == "PENDING"
-    assert db.execute(take, at(4.9), task_id) == [{"id": task_id}]
+    assert db.execute(take, task_id, at(4.9)) == [{"id": task_id}]
 
 
 def test_sparse_lane_is_searched_through_a_deep_backlog_of_others_bit_by_bit(db: Database) -> None:
@@ -366,28 +390,22 @@ def test_sparse_lane_is_searched_through_a_deep_backlog_of_others_bit_by_bit(db:
         at(-20),
     )
     wanted = db.insert(task_name="a", enqueued_at=at(-10))
-    request: dict[str, Any] = {
-        "task_lanes": {"a": 2},
-        "lane_starts": [0, 5],
-        "lane_claims": [0, 0],
-        "sparse_lanes": [True, True],
-        "is_full_scan": False,
-    }
+    lanes = two_lanes(LaneRequest(0), LaneRequest(5, is_sparse=True))
     fetched = """
         select idx_tup_fetch from pg_stat_xact_user_tables where relname = 'horsies_tasks'
     """
-    marks: dict[tuple[str, int, int], Mark] = {}
+    marks: dict[MarkKey, Mark] = {}
     passes: list[list[str]] = []
     read = [db.value(fetched)]
 
     for _ in range(3):
-        rows = db.claim_pass(marks=marks, **request)
-        passes.append(names([row for row in rows if row.task_id]))
-        (end,) = [row for row in rows if not row.task_id]
-        marks = {("default", 100, 2): Mark(end.enqueued_at, end.args or "")}
+        rows = db.claim_pass(lanes=lanes, marks=marks, is_full_scan=False)
+        passes.append(names([row for row in rows if isinstance(row, HeldTask)]))
+        (position,) = [row for row in rows if isinstance(row, ScanPosition)]
+        marks = {("default", 100, 2): position.mark}
         read.append(db.value(fetched))
 
     assert passes == [[], [], [wanted]]
-    assert end.args is None, "searched through"
+    assert not position.may_have_more
     # 2,000 to find the end of a search and 2,000 within it, however deep the backlog.
     assert all(after - before < 4_100 for before, after in pairwise(read))

@@ -15,7 +15,8 @@ from horsies.recovery.statements import (
 )
 from horsies.results.statements import read_results
 from horsies.sending.statements import enqueue_tasks
-from horsies.worker.statements import Mark, next_due
+from horsies.worker.claim_request import LaneRequest, Mark
+from horsies.worker.statements import next_due
 from support import cluster
 from support.database import Database, at, new_task
 
@@ -100,14 +101,17 @@ def test_claim_walks_a_small_part_of_a_deep_backlog(committing: Database, lane: 
 
     with committing.connection.transaction():
         blocks_before = claim_index_blocks_read(committing)
-        rows = committing.claim_pass(
-            task_lanes={"a": 2}, lane_starts=[100, 0] if lane == 1 else [0, 100],
-            lane_claims=[0, 0], sparse_lanes=[False, lane == 2], is_full_scan=False,
+        tasks = committing.claim(
+            lanes=[
+                LaneRequest(100 if lane == 1 else 0, except_names=["a"]),
+                LaneRequest(100 if lane == 2 else 0, is_sparse=True, only_names=["a"]),
+            ],
+            is_full_scan=False,
             marks={("default", 100, lane): Mark(at(-90), "x")},
-        )  # fmt: skip
+        )
         blocks = claim_index_blocks_read(committing) - blocks_before
 
-    assert sum(bool(row.task_id) for row in rows) == (100 if lane == 1 else 0)
+    assert len(tasks) == (100 if lane == 1 else 0)
     assert 0 < blocks < 100, "of more than a thousand"
 
 

@@ -2,7 +2,7 @@
 
 import json
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
@@ -13,8 +13,17 @@ from psycopg.rows import dict_row
 from horsies.database.statement import Receipt, Statement, run_blocking
 from horsies.sending.rows import NewTask
 from horsies.worker import statements
+from horsies.worker.claim_request import (
+    ClaimLimits,
+    ClaimRequest,
+    LaneRequest,
+    Mark,
+    MarkKey,
+    ScanPosition,
+)
 from horsies.worker.held_task import Completion, HeldTask
 from horsies.worker.identity import WorkerIdentity
+from horsies.worker.settings import ServedQueue
 from horsies.worker.statements import FailReceipt
 from support.eventually import eventually
 
@@ -129,28 +138,33 @@ class Database:
 
     def claim(self, count: int = 1, *, waiting: int = 0, **fields: Any) -> list[HeldTask]:
         """One claim pass: `count` tasks may start, `waiting` more may wait in the buffer."""
-        rows = self.claim_pass(count, waiting=waiting, **fields)
-        return [row for row in rows if row.task_id]
+        lane = LaneRequest(count, waiting, child_pids=list(range(2001, 2001 + count)))
+        rows = self.claim_pass(**{"lanes": [lane], **fields})
+        return [row for row in rows if isinstance(row, HeldTask)]
 
-    def claim_pass(self, count: int = 1, *, waiting: int = 0, **fields: Any) -> list[HeldTask]:
-        """All a pass answers: tasks, and rows without id that say how far a lane was searched."""
-        request: dict[str, Any] = {
-            "identity": WorkerIdentity(fields.pop("owner_id", "worker-a"), "host-a", 1000),
-            "lease": timedelta(seconds=60),
-            "queues": ["default"],
-            "queue_caps": [None] * len(fields.get("queues", ["default"])),
-            "cluster_cap": None,
-            "task_lanes": {},
-            "lane_starts": [count],
-            "lane_claims": [waiting],
-            "sparse_lanes": [False] * len(fields.get("lane_starts", [count])),
-            "child_pids": list(range(2001, 2001 + count)),
-            "batch_limit": 0,
-            "is_full_scan": True,
-            "counts_claims": True,
-            "marks": {},
-        }
-        return self.run(statements.claim_tasks(statements.ClaimRequest(**{**request, **fields})))
+    def claim_pass(
+        self,
+        *,
+        lanes: Sequence[LaneRequest],
+        owner_id: str = "worker-a",
+        queues: Mapping[str, int | None] | None = None,
+        marks: Mapping[MarkKey, Mark] | None = None,
+        is_full_scan: bool = True,
+        **limits: Any,
+    ) -> list[HeldTask | ScanPosition]:
+        """All that a claim answers; `queues` are names with their caps, best first."""
+        request = ClaimRequest(
+            identity=WorkerIdentity(owner_id, "host-a", 1000),
+            lease=timedelta(seconds=60),
+            queues=[
+                ServedQueue(name, 1, cap) for name, cap in (queues or {"default": None}).items()
+            ],
+            lanes=lanes,
+            limits=ClaimLimits(**limits),
+            marks=marks or {},
+            is_full_scan=is_full_scan,
+        )
+        return self.run(statements.claim_tasks(request))
 
     def claimed(self, **columns: Any) -> HeldTask:
         """A new task that waits CLAIMED in worker-a's buffer."""
@@ -162,7 +176,7 @@ class Database:
 
     def _take(self, task_id: str, *, count: int, waiting: int) -> HeldTask:
         queue = self.task(task_id)["queue_name"]
-        (taken,) = self.claim(count, waiting=waiting, queues=[queue])
+        (taken,) = self.claim(count, waiting=waiting, queues={queue: None})
         assert taken.task_id == task_id, "another task was in front"
         return taken
 

@@ -1,12 +1,15 @@
 """Calls of the stored functions, made from their own signatures.
 
-Every argument travels by name and is cast to its declared type; a sequence becomes an array of it.
+Every argument travels by name and is cast to its declared type. A sequence becomes an array, and a
+value of dictionaries, lists and dataclasses becomes `jsonb`, where the function declares one.
 """
 
 import re
-from collections.abc import Iterable
-from functools import cache
-from typing import NamedTuple, TypeVar, cast
+from collections.abc import Callable, Iterable
+from functools import cache, partial
+from typing import Any, NamedTuple, TypeVar
+
+from pydantic_core import to_json
 
 from horsies.database.sql_files import functions_sql
 from horsies.database.statement import Statement
@@ -22,16 +25,14 @@ _UNQUOTED_TYPES = {"integer", "bigint", "boolean", "double precision"}
 
 class _Function(NamedTuple):
     sql: str
-    array_types: dict[str, str]  # parameter -> type of its elements
+    encoders: dict[str, Callable[[Any], str]]  # by parameter, where the driver's own will not do
 
 
-def call(function: str, row: type[Row], **arguments: object) -> Statement[Row]:
-    """The statement that calls `horsies_<function>`; `row` is the shape of what it returns."""
+def call(function: str, row: Callable[..., Row], **arguments: Any) -> Statement[Row]:
+    """The statement that calls `horsies_<function>`; `row` makes a row of what it returns."""
     signature = _signatures()[function]
     parameters = {
-        name: _array(signature.array_types[name], cast("Iterable[object]", value))
-        if name in signature.array_types
-        else value
+        name: signature.encoders[name](value) if name in signature.encoders else value
         for name, value in arguments.items()
     }
     return Statement(signature.sql, parameters, row)
@@ -48,13 +49,14 @@ def _signatures() -> dict[str, _Function]:
     found: dict[str, _Function] = {}
     for name, parameters in _parameters():
         arguments = ", ".join(f"{p} => cast(%({p})s as {kind})" for p, kind in parameters.items())
-        arrays = {
-            parameter: kind.removesuffix("[]")
-            for parameter, kind in parameters.items()
-            if kind.endswith("[]")
-        }
+        encoders: dict[str, Callable[[Any], str]] = {}
+        for parameter, kind in parameters.items():
+            if kind.endswith("[]"):
+                encoders[parameter] = partial(_array, kind.removesuffix("[]"))
+            elif kind == "jsonb":
+                encoders[parameter] = _json
         # Names and types from our own files; values always travel as parameters.
-        found[name] = _Function(f"select * from horsies_{name}({arguments})", arrays)  # noqa: S608
+        found[name] = _Function(f"select * from horsies_{name}({arguments})", encoders)  # noqa: S608
     return found
 
 
@@ -71,6 +73,10 @@ def _parameters() -> tuple[tuple[str, dict[str, str]], ...]:
         )
         for name, text in _SIGNATURE.findall(functions_sql())
     )
+
+
+def _json(value: object) -> str:
+    return to_json(value).decode()
 
 
 def _array(element_type: str, values: Iterable[object]) -> str:

@@ -3,7 +3,7 @@
 The failures of performing one are judged here too: which are worth another try.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -16,19 +16,18 @@ Row = TypeVar("Row")
 
 @dataclass(frozen=True, slots=True)
 class Statement(Generic[Row]):
-    """SQL with its parameters and the shape of the rows it gives."""
+    """SQL with its parameters and what a row it gives is made by: mostly the row's type."""
 
     sql: str
     parameters: Mapping[str, object]
-    row: type[Row]
+    row: Callable[..., Row]
 
     def make_row(self, cursor: object) -> RowMaker[Row]:
-        """A psycopg row factory: columns become the positional fields of the row type."""
-        row: Any = self.row
+        """A psycopg row factory: columns become positional arguments."""
+        row = self.row
 
         def make(values: Sequence[Any]) -> Row:
-            made: Row = row(*values)
-            return made
+            return row(*values)
 
         return make
 

@@ -7,17 +7,25 @@ frequent where it is cheap (decision 0003).
 
 import asyncio
 import logging
-import operator
+from collections import Counter
 from collections.abc import Callable, Sequence
 
 from horsies.clock import jittered, monotonic
 from horsies.recovery.statements import return_unheld_tasks
+from horsies.worker.claim_request import (
+    ClaimLimits,
+    ClaimRequest,
+    LaneRequest,
+    Mark,
+    MarkKey,
+    ScanPosition,
+)
 from horsies.worker.held_task import HeldTask
 from horsies.worker.holdings import Holdings
 from horsies.worker.lanes import Lanes
 from horsies.worker.service_connection import ServiceConnection
 from horsies.worker.settings import WorkerContext
-from horsies.worker.statements import ClaimRequest, Mark, claim_tasks, next_due
+from horsies.worker.statements import claim_tasks, next_due
 
 _logger = logging.getLogger("horsies.worker")
 
@@ -44,8 +52,8 @@ class Claimer:
         self._holdings = holdings
         self._wake = asyncio.Event()
         self._wake_count = 0
-        self._marks: dict[tuple[str, int, int], Mark] = {}
-        # Per lane: whether the last pass that asked for it left something behind.
+        self._marks: dict[MarkKey, Mark] = {}
+        # Per lane: whether the last claim that asked for it left something behind, or found little.
         self._may_have_more = [True] * len(lanes.all)
         self._is_sparse = [True] * len(lanes.all)
         self._full_scan_at = 0.0
@@ -87,21 +95,26 @@ class Claimer:
         await self._holdings.buffer.start_waiting()
         request = self._request()
         started_at, wake_count = monotonic(), self._wake_count
-        answer = await self._connection.run(claim_tasks(request)) if request else []
+        rows = await self._connection.run(claim_tasks(request)) if request else []
         self._has_lost_answer = False
         if request is None:
             return 0
-        rows = [row for row in answer if row.task_id]
-        self._move_marks(request, answer)
-        self._learn(request, answer, started_at)
+        tasks = [row for row in rows if isinstance(row, HeldTask)]
+        filled = _filled_lanes(request, tasks)
+        self._move_marks(request, rows, filled)
+        if request.is_full_scan:
+            self._plan_full_scan(cost_s=monotonic() - started_at)
+        if not request.limits.batch_limit or len(tasks) < request.limits.batch_limit:
+            positions = [row for row in rows if isinstance(row, ScanPosition)]
+            self._learn(request, positions, filled)
         if self._wake_count != wake_count:
             # What was committed while the statement ran may be missing from its answer.
             self.wake()
-        for row in rows:
-            if row.pid is None:
-                self._holdings.buffer.add(row)
-        self._holdings.dispatcher.start([row for row in rows if row.pid is not None])
-        return len(rows)
+        for task in tasks:
+            if task.pid is None:
+                self._holdings.buffer.add(task)
+        self._holdings.dispatcher.start([task for task in tasks if task.pid is not None])
+        return len(tasks)
 
     @property
     def has_lost_answer(self) -> bool:
@@ -120,93 +133,98 @@ class Claimer:
             )
 
     def _request(self) -> ClaimRequest | None:
-        if self._holdings.completer.is_full or not (
-            any(self._may_have_more) or self._context.has_caps
-        ):
-            return None
         context = self._context
-        prefetch = context.config.prefetch_buffer
-        may_prefetch = prefetch is None and not self._context.has_caps
-        starts: list[int] = []
-        # Each lane its share: short tasks of one kind, taken far ahead, must not starve another.
-        wanted = [more or self._context.has_caps for more in self._may_have_more]
-        # A sparse lane finds little and needs none kept for it.
-        full = [more and not sparse for more, sparse in zip(wanted, self._is_sparse, strict=True)]
-        share = _MAX_ROWS // max(1, sum(full))
-        child_pids: list[int] = []
-        for lane, is_wanted in zip(self._lanes.all, wanted, strict=True):
-            room = min(lane.room(may_prefetch=may_prefetch), share) if is_wanted else 0
-            if lane.kind == "process":
-                child_pids = lane.pids(room, context.identity.pid)
-                room = len(child_pids)
-            starts.append(room)
-        claims = self._holdings.buffer.room(prefetch or 0)
-        limit = context.settings.max_claim_per_worker
-        if limit:
-            claims = [
-                min(count, max(0, limit - len(self._holdings.buffer.tasks))) for count in claims
-            ]
-        if not any(starts) and not any(claims):
+        if self._holdings.completer.is_full or not (any(self._may_have_more) or context.has_caps):
             return None
-        now = monotonic()
-        is_full_scan = now >= self._full_scan_at
+        lanes = self._lane_requests()
+        if not any(lane.room for lane in lanes):
+            return None
+        is_full_scan = monotonic() >= self._full_scan_at
         return ClaimRequest(
             identity=context.identity,
             lease=context.lease,
-            queues=[queue.name for queue in context.queues],
-            queue_caps=[queue.cap for queue in context.queues],
-            cluster_cap=context.config.cluster_wide_cap,
-            task_lanes=self._lanes.by_task_name,
-            lane_starts=starts,
-            lane_claims=claims,
-            sparse_lanes=self._is_sparse,
-            child_pids=child_pids,
-            batch_limit=context.settings.max_claim_batch,
-            is_full_scan=is_full_scan,
-            counts_claims=not prefetch,
+            queues=context.queues,
+            lanes=lanes,
+            limits=ClaimLimits(
+                cluster_cap=context.config.cluster_wide_cap,
+                counts_claims=not context.config.prefetch_buffer,
+                batch_limit=context.settings.max_claim_batch,
+            ),
             marks={} if is_full_scan else self._marks,
+            is_full_scan=is_full_scan,
         )
 
-    def _learn(self, request: ClaimRequest, answer: Sequence[HeldTask], started_at: float) -> None:
-        now = monotonic()
-        if request.is_full_scan:
-            # The cheaper of the last two counts: one slow look (a cold cache) is no measure.
-            before_s, self._full_scan_cost_s = self._full_scan_cost_s, now - started_at
-            self._full_scan_at = now + _FULL_SCAN_SHARE * min(before_s, self._full_scan_cost_s)
-            self._owes_full_scan = False
-        if request.batch_limit and sum(bool(row.task_id) for row in answer) >= request.batch_limit:
-            return
-        # Lanes whose search ended at its limit, in a backlog of other lanes.
-        unsearched = {row.lane - 1 for row in answer if not row.task_id and row.args}
-        if unsearched:
-            self._wake.set()
-        for lane, is_filled in enumerate(self._filled_lanes(request, answer)):
-            if request.lane_starts[lane] or request.lane_claims[lane]:
-                self._is_sparse[lane] = not is_filled
-                self._may_have_more[lane] = is_filled or lane in unsearched
-        if not all(self._may_have_more) and not request.is_full_scan:
-            self._owes_full_scan = True
+    def _lane_requests(self) -> list[LaneRequest]:
+        """What each lane may take.
 
-    def _move_marks(self, request: ClaimRequest, rows: Sequence[HeldTask]) -> None:
-        """Forward only; but a full scan that filled a lane may have left more just behind it.
-
-        A row without id says up to where a lane was searched through; `args` is the id there.
+        Each has its share: short tasks of one kind, taken far ahead, must not starve another.
         """
-        filled = self._filled_lanes(request, rows)
+        context, lanes = self._context, self._lanes
+        may_prefetch = context.config.prefetch_buffer is None and not context.has_caps
+        wanted = [more or context.has_caps for more in self._may_have_more]
+        # A sparse lane finds little and needs none kept for it.
+        full = [more and not sparse for more, sparse in zip(wanted, self._is_sparse, strict=True)]
+        share = _MAX_ROWS // max(1, sum(full))
+        claims = self._buffer_room()
+        requests: list[LaneRequest] = []
+        for index, lane in enumerate(lanes.all):
+            starts = min(lane.room(may_prefetch=may_prefetch), share) if wanted[index] else 0
+            child_pids: list[int] | None = None
+            if lane.kind == "process":
+                child_pids = lane.pids(starts, context.identity.pid)
+                starts = len(child_pids)
+            requests.append(
+                LaneRequest(
+                    starts=starts,
+                    claims=claims[index],
+                    child_pids=child_pids,
+                    # A single lane has no backlog of others to walk over.
+                    is_sparse=self._is_sparse[index] and len(lanes.all) > 1,
+                    only_names=lanes.names[index].only_names,
+                    except_names=lanes.names[index].except_names,
+                )
+            )
+        return requests
+
+    def _buffer_room(self) -> list[int]:
+        """How many more rows of each lane may wait in the buffer."""
+        buffer = self._holdings.buffer
+        room = buffer.room(self._context.config.prefetch_buffer or 0)
+        limit = self._context.settings.max_claim_per_worker
+        if not limit:
+            return room
+        return [min(count, max(0, limit - len(buffer.tasks))) for count in room]
+
+    def _move_marks(
+        self, request: ClaimRequest, rows: Sequence[HeldTask | ScanPosition], filled: Sequence[bool]
+    ) -> None:
+        """Forward only; but a full scan that filled a lane may have left more just behind it."""
         for row in rows:
-            key = (row.queue_name, row.priority, row.lane)
-            mark = Mark(row.enqueued_at, row.task_id or row.args or "")
-            known = self._marks.get(key, mark)
-            goes_back = request.is_full_scan and filled[row.lane - 1]
-            if goes_back or (mark.enqueued_at, mark.id) >= (known.enqueued_at, known.id):
+            key, mark = (row.queue_name, row.priority, row.lane), row.mark
+            may_go_back = request.is_full_scan and filled[row.lane - 1]
+            if may_go_back or mark >= self._marks.get(key, mark):
                 self._marks[key] = mark
 
-    def _filled_lanes(self, request: ClaimRequest, rows: Sequence[HeldTask]) -> list[bool]:
-        found = [0] * len(self._lanes.all)
-        for row in rows:
-            found[row.lane - 1] += bool(row.task_id)
-        asked = map(operator.add, request.lane_starts, request.lane_claims)
-        return [got >= wanted for wanted, got in zip(asked, found, strict=True)]
+    def _plan_full_scan(self, *, cost_s: float) -> None:
+        """The cheaper of the last two counts: one slow scan (a cold cache) is no measure."""
+        before_s, self._full_scan_cost_s = self._full_scan_cost_s, cost_s
+        self._full_scan_at = monotonic() + _FULL_SCAN_SHARE * min(before_s, cost_s)
+        self._owes_full_scan = False
+
+    def _learn(
+        self, request: ClaimRequest, positions: Sequence[ScanPosition], filled: Sequence[bool]
+    ) -> None:
+        """Which lanes the next claim asks for, after one that no batch limit cut short."""
+        # Scans that ended at their limit, in a backlog of other lanes.
+        unfinished = {position.lane - 1 for position in positions if position.may_have_more}
+        if unfinished:
+            self._wake.set()
+        for index, lane in enumerate(request.lanes):
+            if lane.room:
+                self._is_sparse[index] = not filled[index]
+                self._may_have_more[index] = filled[index] or index in unfinished
+        if not all(self._may_have_more) and not request.is_full_scan:
+            self._owes_full_scan = True
 
     def _is_idle(self) -> bool:
         return not (
@@ -252,3 +270,9 @@ class Claimer:
         )
         seconds = found[0][0].value if found else None
         self._due_at = None if seconds is None else monotonic() + max(0.0, float(seconds))
+
+
+def _filled_lanes(request: ClaimRequest, tasks: Sequence[HeldTask]) -> list[bool]:
+    """Per lane, whether it gave all that was asked for."""
+    found = Counter(task.lane for task in tasks)
+    return [found[number] >= lane.room for number, lane in enumerate(request.lanes, start=1)]

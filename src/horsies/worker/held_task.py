@@ -4,6 +4,7 @@ from datetime import datetime
 from typing import Literal, NamedTuple, TypeAlias
 
 from horsies.executors.base import Call
+from horsies.worker.claim_request import Mark
 
 # T6; T7 or T8; T16; T17.
 Ending: TypeAlias = Literal["complete", "fail", "cancel", "interrupt"]
@@ -34,9 +35,10 @@ class HeldTask(Call):
     def __init__(  # noqa: PLR0913, PLR0917 - the columns of a claimed row, in the order they are read
         self,
         task_id: str,
-        task_name: str,
         queue_name: str,
         priority: int,
+        lane: int,
+        task_name: str,
         args: str | None,
         kwargs: str | None,
         attempt: int,
@@ -44,21 +46,24 @@ class HeldTask(Call):
         enqueued_at: datetime,
         task_options: str | None,
         is_workflow_task: bool,
-        lane: int,
         pid: int | None,
     ) -> None:
         super().__init__(task_id, task_name, attempt, args, kwargs)
         self.queue_name = queue_name
         self.priority = priority
+        self.lane = lane
         self.claim = claim
         self.enqueued_at = enqueued_at
         self.task_options = task_options
         self.is_workflow_task = is_workflow_task
-        self.lane = lane
         self.pid = pid
         self.held_since = 0.0  # in the buffer, or in an executor
         self.beat_at = 0.0
         self.stop: StopReason | None = None
+
+    @property
+    def mark(self) -> Mark:
+        return Mark(self.enqueued_at, self.task_id)
 
     def __repr__(self) -> str:
         return f"<{self.task_name} {self.task_id}, attempt {self.attempt}>"

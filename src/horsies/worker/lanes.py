@@ -1,13 +1,13 @@
 """Lanes: the execution kinds of an app, as the claim statement sees them.
 
-Lane 1 is `process`, the kind of every name this worker does not know. An app whose only kind is
+The first is `process`, the kind of every name this worker does not know. An app whose only kind is
 another has that one lane and no names to compare: an unknown name never runs, so it holds a slot
 of whatever kind for one statement only.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from horsies.app import Horsies
 from horsies.executors.base import Call, CaptureSettings, Done, Executor
@@ -80,18 +80,25 @@ class Lane:
             self.executor.submit(call, done)
 
 
+class LaneNames(NamedTuple):
+    """The task names of a lane: only these, or all but these; neither for all."""
+
+    only_names: list[str] | None = None
+    except_names: list[str] | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Lanes:
-    """The lanes of a worker; the first is lane 1, where names without a lane of their own run."""
+    """The lanes of a worker, and the task names of each; the first has the unknown ones, too."""
 
     all: list[Lane]
-    by_task_name: dict[str, int]
+    names: list[LaneNames]
 
 
 def make_lanes(app: Horsies, settings: WorkerConfig, begun_slots: BegunSlots | None) -> Lanes:
     """A lane with its executor for each kind of task the app has."""
     kinds: dict[str, Kind] = {name: task.definition.execution for name, task in app.tasks.items()}
-    present, by_task_name = lane_names(kinds)
+    present = _lane_kinds(kinds)
     capture = CaptureSettings(app.config.capture_task_output, app.config.task_log_max_bytes)
     definitions = AppDefinitions(app, begun_slots)
     lanes: list[Lane] = []
@@ -115,17 +122,24 @@ def make_lanes(app: Horsies, settings: WorkerConfig, begun_slots: BegunSlots | N
             # Also lane 1 of an app without process tasks: unknown names only get their error here.
             executor = InLoopExecutor(definitions, slots, capture=capture)
         lanes.append(Lane(kind, executor, slots))
-    return Lanes(lanes, by_task_name)
+    return Lanes(lanes, _lane_names(present, kinds))
 
 
-def lane_names(kinds: Mapping[str, Kind]) -> tuple[list[Kind], dict[str, int]]:
-    """The kinds in lane order, and the lane of each name that is not of lane 1."""
+def _lane_kinds(kinds: Mapping[str, Kind]) -> list[Kind]:
     present: list[Kind] = [kind for kind in _ORDER if kind in set(kinds.values())]
-    if len(present) <= 1:
-        return present or ["async"], {}
-    if "process" not in present:
+    if len(present) > 1 and "process" not in present:
         present.insert(0, "process")
-    numbers = {kind: number for number, kind in enumerate(present, start=1)}
-    return present, {
-        name: numbers[kind] for name, kind in sorted(kinds.items()) if numbers[kind] != 1
-    }
+    return present or ["async"]
+
+
+def _lane_names(present: list[Kind], kinds: Mapping[str, Kind]) -> list[LaneNames]:
+    if len(present) == 1:
+        return [LaneNames()]
+    first, *others = present
+    return [
+        LaneNames(except_names=sorted(name for name, kind in kinds.items() if kind != first)),
+        *(
+            LaneNames(only_names=sorted(name for name, kind in kinds.items() if kind == own))
+            for own in others
+        ),
+    ]

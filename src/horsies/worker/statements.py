@@ -2,14 +2,17 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
-from typing import NamedTuple
+from datetime import timedelta
+from typing import Any, NamedTuple
 
 from horsies.database.functions import call
 from horsies.database.sql_files import query
 from horsies.database.statement import Receipt, Scalar, Statement
+from horsies.worker.claim_request import ClaimRequest, ScanPosition
 from horsies.worker.held_task import Completion, HeldTask
 from horsies.worker.identity import WorkerIdentity
+
+_TASK_COLUMNS = 13  # of a claimed row, the parameters of HeldTask
 
 
 class FailReceipt(NamedTuple):
@@ -18,79 +21,48 @@ class FailReceipt(NamedTuple):
     retry_after_s: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class Mark:
-    """Where a worker's claims have come to in one queue, priority and lane."""
-
-    enqueued_at: datetime
-    id: str
-
-
-@dataclass(frozen=True, slots=True)
-class ClaimRequest:
-    """What one claim pass may take.
-
-    Lanes are numbered from 1; lane 1 runs in children with these pids.
-    """
-
-    identity: WorkerIdentity
-    lease: timedelta
-    queues: Sequence[str]
-    queue_caps: Sequence[int | None]
-    cluster_cap: int | None
-    task_lanes: dict[str, int]
-    lane_starts: Sequence[int]
-    lane_claims: Sequence[int]
-    sparse_lanes: Sequence[bool]
-    child_pids: Sequence[int]
-    batch_limit: int
-    is_full_scan: bool
-    counts_claims: bool
-    marks: dict[tuple[str, int, int], Mark]
-
-
-def claim_tasks(request: ClaimRequest) -> Statement[HeldTask]:
-    """T2, and T4 at once for what has a free slot; rows in claim order."""
-    keys, starts = _in_order(request)
-    marks = [request.marks[key] for key in keys]
+def claim_tasks(request: ClaimRequest) -> Statement[HeldTask | ScanPosition]:
+    """T2, and T4 at once for what has a free slot; tasks in claim order."""
     return call(
         "claim_tasks",
-        HeldTask,
+        _task_or_position,
         owner_id=request.identity.worker_id,
         hostname=request.identity.hostname,
         own_pid=request.identity.pid,
         lease=request.lease,
+        queues=_queues_with_marks(request),
+        lanes=request.lanes,
+        limits=request.limits,
         is_full_scan=request.is_full_scan,
-        counts_claims=request.counts_claims,
-        batch_limit=request.batch_limit,
-        queues=request.queues,
-        queue_caps=request.queue_caps,
-        cluster_cap=request.cluster_cap,
-        task_names=request.task_lanes,
-        task_lanes=request.task_lanes.values(),
-        lane_starts=request.lane_starts,
-        lane_claims=request.lane_claims,
-        sparse_lanes=request.sparse_lanes,
-        child_pids=request.child_pids,
-        mark_starts=starts,
-        mark_priorities=[priority for _, priority, _ in keys],
-        mark_lanes=[lane for _, _, lane in keys],
-        mark_times=[mark.enqueued_at for mark in marks],
-        mark_ids=[mark.id for mark in marks],
     )
 
 
-def _in_order(request: ClaimRequest) -> tuple[list[tuple[str, int, int]], list[int]]:
-    """The marks' keys queue by queue, and where each queue's begin; the end is one more start."""
-    by_queue: dict[str, list[tuple[str, int, int]]] = {queue: [] for queue in request.queues}
-    for key in request.marks:
-        by_queue[key[0]].append(key)
-    keys: list[tuple[str, int, int]] = []
-    starts = [1]
-    for queue in request.queues:
-        keys += sorted(by_queue[queue])
-        starts.append(len(keys) + 1)
-    return keys, starts
+def _queues_with_marks(request: ClaimRequest) -> list[dict[str, object]]:
+    """The queues with their marks by priority, the priorities in order."""
+    marks: dict[str, dict[int, dict[int, object]]] = {queue.name: {} for queue in request.queues}
+    for (queue_name, priority, lane), mark in request.marks.items():
+        marks[queue_name].setdefault(priority, {})[lane] = {
+            "enqueued_at": mark.enqueued_at,
+            "id": mark.id,
+        }
+    return [
+        {
+            "name": queue.name,
+            "cap": queue.cap,
+            "marks": [
+                {"priority": priority, "lanes": by_lane}
+                for priority, by_lane in sorted(marks[queue.name].items())
+            ],
+        }
+        for queue in request.queues
+    ]
+
+
+def _task_or_position(*columns: Any) -> HeldTask | ScanPosition:
+    """Only tasks have an id; queue, priority and lane, after it, positions have, too."""
+    if columns[0] is None:
+        return ScanPosition(*columns[1:4], *columns[_TASK_COLUMNS:])
+    return HeldTask(*columns[:_TASK_COLUMNS])
 
 
 def next_due(queues: Sequence[str]) -> Statement[Scalar]:

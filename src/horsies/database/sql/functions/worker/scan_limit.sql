@@ -1,13 +1,10 @@
--- horsies_scan_limit: where the search for a sparse lane ends that begins behind a mark; null when less than 2,000 rows follow.
--- Caller: horsies_claim_tasks.
+-- horsies_scan_limit: the row at which the scan of a sparse lane ends, 2,000 rows behind its mark; null when fewer follow.
+-- Caller: horsies_scan_lane, under the planner settings of horsies_claim_tasks.  Locks: none.
 create or replace function horsies_scan_limit(
-    queue text, at_priority integer, now_at timestamptz, start_at timestamptz, start_id text,
+    queue text, at_priority integer, start_at timestamptz, start_id text, now_at timestamptz,
     out end_at timestamptz, out end_id text
 )
 language plpgsql stable
-set search_path from current
-set plan_cache_mode = force_generic_plan
-set enable_seqscan = off
 as $$
 begin
     select t.enqueued_at, t.id into end_at, end_id from horsies_tasks t

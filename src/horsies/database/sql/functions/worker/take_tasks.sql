@@ -1,36 +1,40 @@
--- horsies_take_tasks: the write of a claim pass, for rows it has locked: RUNNING within the lane's free slots, else CLAIMED.
--- Caller: horsies_claim_tasks only.  Lane 1 runs in children, one pid per start in child_pids; other lanes in the worker.
+-- horsies_take_tasks: the write of a claim, for rows it has locked: RUNNING as far as their lane starts some, else CLAIMED.
+-- Caller: horsies_claim_tasks.  Locks: none beyond the rows it was given.
+-- The starts of a lane run in its children, one pid for each in child_pids; without these in the worker itself.
 create or replace function horsies_take_tasks(
-    owner_id text, hostname text, own_pid integer, lease interval, now_at timestamptz,
-    picked_ids text[], picked_lanes integer[], lane_starts integer[], child_pids integer[]
+    owner_id text, hostname text, own_pid integer, lease interval,
+    lanes jsonb, task_ids text[], task_lanes integer[], now_at timestamptz
 ) returns table (
-    id text, task_name text, queue_name text, priority integer, args text, kwargs text, attempt integer,
-    claim text, enqueued_at timestamptz, task_options text, is_workflow_task boolean, lane integer, worker_pid integer
+    id text, queue_name text, priority integer, lane integer, task_name text, args text, kwargs text, attempt integer,
+    claim text, enqueued_at timestamptz, task_options text, is_workflow_task boolean, worker_pid integer
 )
 language plpgsql
 set search_path from current
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
-set enable_sort = on  -- off in the caller, for its own walk
+set enable_sort = on  -- off in the caller, for its scans
 set enable_hashjoin = off
 set enable_mergejoin = off
 as $$
 #variable_conflict use_column
 declare
     claim_text text := horsies_claim_text(now_at);
+    starts integer[];
+    child_pids jsonb[];
 begin
-    if picked_ids = '{}' then
-        return;
-    end if;
+    for l in 1..jsonb_array_length(lanes) loop
+        starts[l] := (lanes -> l - 1 ->> 'starts')::integer;
+        child_pids[l] := nullif(lanes -> l - 1 -> 'child_pids', 'null');
+    end loop;
     return query
         with placed as (
             select p.id, p.lane, p.position, row_number() over (partition by p.lane order by p.position) as place
-            from unnest(picked_ids, picked_lanes) with ordinality p(id, lane, position)
+            from unnest(task_ids, task_lanes) with ordinality p(id, lane, position)
         ), wanted as (
             select p.id, p.lane, p.position,
-                case when p.place > lane_starts[p.lane] then null
-                     when p.lane = 1 then coalesce(child_pids[p.place], own_pid) else own_pid end as pid
-            from placed p order by p.position
+                case when p.place <= starts[p.lane]
+                     then coalesce((child_pids[p.lane] ->> p.place::integer - 1)::integer, own_pid) end as pid
+            from placed p order by p.position  -- also keeps the planner from working out pid anew for each column
         ), taken as (
             update horsies_tasks t set
                 status = case when w.pid is null then 'CLAIMED' else 'RUNNING' end,
@@ -44,11 +48,11 @@ begin
                 worker_process_name = case when w.pid is not null then 'worker-' || w.pid end,
                 updated_at = now_at
             from wanted w
-            -- Also here: a deadline may pass while the pass waits for the claim lock or counts.
+            -- The deadline again: it may have passed while the claim waited for its lock or counted.
             where t.id = w.id and (t.good_until is null or t.good_until > now_at)
             returning t.id, t.task_name, t.queue_name, t.priority, t.args, t.kwargs, t.retry_count, t.enqueued_at,
                 t.task_options, t.is_workflow_task, w.lane, w.pid, w.position)
-        select k.id::text, k.task_name::text, k.queue_name::text, k.priority, k.args, k.kwargs, k.retry_count + 1,
-            claim_text, k.enqueued_at, k.task_options, k.is_workflow_task, k.lane, k.pid
+        select k.id::text, k.queue_name::text, k.priority, k.lane, k.task_name::text, k.args, k.kwargs, k.retry_count + 1,
+            claim_text, k.enqueued_at, k.task_options, k.is_workflow_task, k.pid
         from taken k order by k.position;
 end $$;

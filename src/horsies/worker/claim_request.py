@@ -1,0 +1,83 @@
+"""What one claim asks for, and how far it says it came."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import NamedTuple, TypeAlias
+
+from horsies.worker.identity import WorkerIdentity
+from horsies.worker.settings import ServedQueue
+
+
+class Mark(NamedTuple):
+    """Where the scans of a worker have come to in one queue, priority and lane.
+
+    Without id it stands before all rows of its instant.
+    """
+
+    enqueued_at: datetime
+    id: str = ""
+
+
+# Queue name, priority and number of the lane, from 1: what a mark belongs to.
+MarkKey: TypeAlias = tuple[str, int, int]
+
+
+class ScanPosition(NamedTuple):
+    """How far a lane was scanned that had fewer rows than the claim might have taken."""
+
+    queue_name: str
+    priority: int
+    lane: int
+    scanned_to_at: datetime
+    scanned_to_id: str | None
+    may_have_more: bool
+
+    @property
+    def mark(self) -> Mark:
+        return Mark(self.scanned_to_at, self.scanned_to_id or "")
+
+
+@dataclass(frozen=True, slots=True)
+class LaneRequest:
+    """How many tasks of one lane may start at once, and how many more may wait in the buffer.
+
+    Starts run in children with these pids, else in the worker itself. The lane has the task names
+    `only_names`, or all but `except_names`. A sparse lane found little the last time.
+    """
+
+    starts: int
+    claims: int = 0
+    is_sparse: bool = False
+    child_pids: Sequence[int] | None = None
+    only_names: Sequence[str] | None = None
+    except_names: Sequence[str] | None = None
+
+    @property
+    def room(self) -> int:
+        return self.starts + self.claims
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimLimits:
+    """What holds beside the queues' own caps; a soft cap does not count claims that wait.
+
+    A queue that gave `batch_limit` rows shuts out the queues after it; 0 is no limit.
+    """
+
+    cluster_cap: int | None = None
+    counts_claims: bool = True
+    batch_limit: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimRequest:
+    """What one claim may take; the queues best first."""
+
+    identity: WorkerIdentity
+    lease: timedelta
+    queues: Sequence[ServedQueue]
+    lanes: Sequence[LaneRequest]
+    limits: ClaimLimits
+    marks: Mapping[MarkKey, Mark]
+    is_full_scan: bool
