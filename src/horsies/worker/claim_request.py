@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import NamedTuple, TypeAlias
 
 from horsies.worker.identity import WorkerIdentity
@@ -12,10 +12,11 @@ from horsies.worker.settings import ServedQueue
 class Mark(NamedTuple):
     """Where the scans of a worker have come to in one queue, priority and lane.
 
-    Without id it stands before all rows of its instant.
+    Without id it stands before all rows of its instant. The instant is the text of
+    `horsies_mark_text`, whose order is that of the instants: a row may hold what Python cannot.
     """
 
-    enqueued_at: datetime
+    enqueued_at: str
     id: str = ""
 
 
@@ -29,7 +30,7 @@ class ScanPosition(NamedTuple):
     queue_name: str
     priority: int
     lane: int
-    scanned_to_at: datetime
+    scanned_to_at: str
     scanned_to_id: str | None
     may_have_more: bool
 

@@ -1,6 +1,5 @@
 """A task on its way through a worker: one record from its claim to its recorded end."""
 
-from datetime import datetime
 from typing import Literal, NamedTuple, TypeAlias
 
 from horsies.executors.base import Call
@@ -43,7 +42,7 @@ class HeldTask(Call):
         kwargs: str | None,
         attempt: int,
         claim: str,
-        enqueued_at: datetime,
+        enqueued_at: str,
         task_options: str | None,
         is_workflow_task: bool,
         pid: int | None,

@@ -19,8 +19,8 @@ create or replace function horsies_claim_tasks(
     is_full_scan boolean
 ) returns table (
     id text, queue_name text, priority integer, lane integer, task_name text, args text, kwargs text, attempt integer,
-    claim text, enqueued_at timestamptz, task_options text, is_workflow_task boolean, worker_pid integer,
-    scanned_to_at timestamptz, scanned_to_id text, may_have_more boolean
+    claim text, enqueued_at text, task_options text, is_workflow_task boolean, worker_pid integer,
+    scanned_to_at text, scanned_to_id text, may_have_more boolean
 )
 language plpgsql
 set search_path from current
@@ -50,14 +50,14 @@ begin
         queue_name := scan.position_queues[p];
         priority := scan.position_priorities[p];
         lane := scan.position_lanes[p];
-        scanned_to_at := scan.scanned_to_ats[p];
+        scanned_to_at := horsies_mark_text(scan.scanned_to_ats[p]);
         scanned_to_id := scan.scanned_to_ids[p];
         may_have_more := scan.scanned_to_ids[p] is not null;
         return next;
     end loop;
     if scan.task_ids <> '{}' then
         -- A later now: after the wait for the lock and the counts, so that recorded runs never seem to exceed a cap.
-        return query select t.*, null::timestamptz, null::text, null::boolean
+        return query select t.*, null::text, null::text, null::boolean
             from horsies_take_tasks(
                 owner_id, hostname, own_pid, lease, lanes, scan.task_ids, scan.task_lanes, horsies_now()) t;
     end if;

@@ -6,7 +6,7 @@ create or replace function horsies_take_tasks(
     lanes jsonb, task_ids text[], task_lanes integer[], now_at timestamptz
 ) returns table (
     id text, queue_name text, priority integer, lane integer, task_name text, args text, kwargs text, attempt integer,
-    claim text, enqueued_at timestamptz, task_options text, is_workflow_task boolean, worker_pid integer
+    claim text, enqueued_at text, task_options text, is_workflow_task boolean, worker_pid integer
 )
 language plpgsql
 set search_path from current
@@ -52,7 +52,7 @@ begin
             where t.id = w.id and (t.good_until is null or t.good_until > now_at)
             returning t.id, t.task_name, t.queue_name, t.priority, t.args, t.kwargs, t.retry_count, t.enqueued_at,
                 t.task_options, t.is_workflow_task, w.lane, w.pid, w.position)
-        select k.id::text, k.queue_name::text, k.priority, k.lane, k.task_name::text, k.args, k.kwargs, k.retry_count + 1,
-            claim_text, k.enqueued_at, k.task_options, k.is_workflow_task, k.pid
+        select k.id::text, k.queue_name::text, k.priority, k.lane, k.task_name::text, k.args, k.kwargs, horsies_attempt_number(k.retry_count),
+            claim_text, horsies_mark_text(k.enqueued_at), k.task_options, k.is_workflow_task, k.pid
         from taken k order by k.position;
 end $$;
