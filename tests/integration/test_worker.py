@@ -564,14 +564,23 @@ async def test_better_priority_runs_first(new_app: NewApp, db: Database) -> None
     assert gate.inside == [0, 1, 2, 3, 4, 100, 101, 102, 103, 104]
 
 
-async def test_drain_lets_running_tasks_finish(new_app: NewApp, db: Database) -> None:
+async def test_drain_lets_running_tasks_finish(
+    new_app: NewApp, db: Database, caplog: pytest.LogCaptureFixture
+) -> None:
     app, gate = new_app(), Gate()
     held = gate.task(app)
+    caplog.set_level("INFO", logger="horsies")
+
+    async def is_draining() -> bool:
+        return "tasks to finish" in caplog.text
 
     async with working(app) as worker:
         handle = good(await held.send_async(1))
         await gate.wait_for(1)
         worker.stop()
+        await eventually_async(
+            is_draining
+        )  # a claim that was under way may still take what it finds
         later = good(await held.send_async(2))
         gate.open.set()
 

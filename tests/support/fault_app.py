@@ -80,6 +80,11 @@ def child(number: int, seconds: float = 0.0) -> TaskResult[int, TaskError]:
     return TaskResult(ok=number)
 
 
+@app.task("slow_child", retry_policy=again)
+def slow_child(number: int, seconds: float = 0.0) -> TaskResult[int, TaskError]:
+    return child.definition.function(number, seconds)  # the same under a name of its own
+
+
 @app.task("coroutine", retry_policy=again)
 async def coroutine(number: int, seconds: float = 0.0) -> TaskResult[int, TaskError]:
     begin(number)

@@ -12,7 +12,7 @@ def new_lane(*, duration_s: float | None = None, size: int = 200, in_flight: int
     definitions = AppDefinitions(make_app("postgresql://nowhere/none"), None)
     lane = Lane("async", InLoopExecutor(definitions, SLOTS), SLOTS)
     if duration_s is not None:
-        lane.measure(duration_s, size)
+        lane.measure("known", duration_s, size)
     lane.in_flight = in_flight
     return lane
 
@@ -35,10 +35,10 @@ def test_large_results_are_not_taken_ahead() -> None:
 def test_one_large_result_among_small_ones_is_forgotten_slowly() -> None:
     lane = new_lane(duration_s=0.001, size=50_000_000)
     for _ in range(20):
-        lane.measure(0.001, 200)
+        lane.measure("known", 0.001, 200)
     assert lane.room(may_prefetch=True) == SLOTS
     for _ in range(200):
-        lane.measure(0.001, 200)
+        lane.measure("known", 0.001, 200)
     assert lane.room(may_prefetch=True) == 50 * SLOTS
 
 
@@ -53,3 +53,31 @@ def test_free_slot_is_filled_at_once() -> None:
     for duration_s in (0.01, 1.0):
         assert new_lane(duration_s=duration_s, in_flight=SLOTS - 1).room(may_prefetch=True) > 0
     assert new_lane(in_flight=SLOTS - 1).room(may_prefetch=False) == 1
+
+
+def test_only_names_known_to_be_short_may_wait_behind_others() -> None:
+    lane = new_lane(duration_s=0.01)
+    lane.measure("long", 0.5, 200)
+
+    assert lane.may_wait("known")
+    assert not lane.may_wait("long")
+    assert not lane.may_wait("never seen")
+
+
+def test_one_long_name_ends_taking_ahead_until_it_is_forgotten() -> None:
+    lane = new_lane(duration_s=0.001)
+    lane.measure("long", 0.5, 200)
+    assert lane.room(may_prefetch=True) == SLOTS
+
+    for _ in range(200):
+        lane.measure("known", 0.001, 200)
+
+    assert lane.room(may_prefetch=True) > 10 * SLOTS
+
+
+def test_no_lane_takes_more_than_a_thousand_ahead() -> None:
+    definitions = AppDefinitions(make_app("postgresql://nowhere/none"), None)
+    lane = Lane("async", InLoopExecutor(definitions, 500), 500)
+    lane.measure("known", 0.0001, 200)
+
+    assert lane.room(may_prefetch=True) == 1_500

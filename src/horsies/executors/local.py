@@ -116,6 +116,14 @@ class LocalExecutor(ABC, Generic[R]):
             self._interrupt(run)
         return True
 
+    def withdraw(self, task_id: str) -> bool:
+        run = self._runs.get(task_id)
+        if run is None or run.is_dispatched:
+            return False
+        self._waiting.remove(run)
+        self._report(run, NotBegun())
+        return True
+
     async def close(self, *, kill: bool) -> None:
         """Return waiting calls as NotBegun, then wait for running ones; `kill` ends those first."""
         while self._waiting:

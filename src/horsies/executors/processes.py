@@ -138,6 +138,15 @@ class ProcessExecutor:
                 self._terminate(run, run.child)
         return True
 
+    def withdraw(self, task_id: str) -> bool:
+        run = self._runs.get(task_id)
+        if run is None or (run.child is not None and not run.child.withdraw(run)):
+            return False
+        if run in self._waiting:
+            self._waiting.remove(run)
+        self._report(run, NotBegun())
+        return True
+
     def is_alive(self, task_id: str) -> bool:
         """Whether the child of this call still beats; a call that waits for a child is alive."""
         run = self._runs.get(task_id)

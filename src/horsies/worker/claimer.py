@@ -123,6 +123,7 @@ class Claimer:
 
     async def _return_unheld(self) -> None:
         """Give back what a statement whose answer was lost may have taken: none of it ever ran."""
+        await self._connection.end_lost_backend()
         owner_id = self._context.identity.worker_id
         statement = return_unheld_tasks(owner_id, self._holdings.task_ids())
         returned = (await self._connection.run(statement))[0].value

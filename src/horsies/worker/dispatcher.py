@@ -56,11 +56,19 @@ class Dispatcher:
         """
         now = monotonic()
         is_first = not self._accepted
+        unwelcome: list[HeldTask] = []
         for task in tasks:
-            self._lanes[task.lane - 1].in_flight += 1
+            lane = self._lanes[task.lane - 1]
+            is_ahead = lane.in_flight >= lane.slots
+            lane.in_flight += 1
             task.held_since = task.beat_at = now
             self.running[task.task_id] = task
-            self._accepted.append(task)
+            if is_ahead and not lane.may_wait(task.task_name):
+                unwelcome.append(task)
+            else:
+                self._accepted.append(task)
+        for task in unwelcome:  # taken for short ones: another worker may begin them at once
+            self._done(task, NotBegun())
         if is_first:
             self._submit_some()
 
@@ -108,7 +116,7 @@ class Dispatcher:
         lane.in_flight -= 1
         completion = judge(task, outcome, random=_random)
         if isinstance(outcome, Delivered):
-            lane.measure(outcome.duration_s, completion.size)
+            lane.measure(task.task_name, outcome.duration_s, completion.size)
             self._warn_if_large(task, outcome)
         self._completer.add(completion)
         self._on_slot_freed()
@@ -119,6 +127,19 @@ class Dispatcher:
         if task is not None and task.stop is None:
             task.stop = reason
             self._lanes[task.lane - 1].executor.stop(task_id)
+
+    def hand_back_waiting(self, *, longer_than_s: float) -> int:
+        """Give back what has waited for its slot too long, behind something that takes its time."""
+        oldest = monotonic() - longer_than_s
+        crowded = {n for n, lane in enumerate(self._lanes, start=1) if lane.in_flight > lane.slots}
+        if not crowded:
+            return 0
+        late = [
+            task
+            for task in self.running.values()
+            if task.lane in crowded and task.held_since < oldest and task.stop is None
+        ]
+        return sum(self._lanes[task.lane - 1].executor.withdraw(task.task_id) for task in late)
 
     def is_alive(self, task: HeldTask) -> bool:
         """Whether the executor of a running task shows life."""

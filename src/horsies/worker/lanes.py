@@ -21,14 +21,17 @@ from horsies.worker.settings import WorkerConfig
 Kind: TypeAlias = Literal["process", "async", "blocking"]
 _ORDER: tuple[Kind, ...] = ("process", "async", "blocking")
 
-# Adaptive prefetch: a slot is handed about this much work, and never more calls than this.
-_HORIZON_S = 0.05
+# Adaptive prefetch: a slot is handed about this much work, and never more calls than this; a lane
+# is never handed more than a thousand beside those its slots are at.
+HORIZON_S = 0.05
 _MAX_DEPTH = 64
+_MAX_AHEAD = 1_000
 # Large arguments and results are not taken ahead: about so many bytes beside those of the slots.
 _MAX_BYTES = 64_000_000
 _WORTH_A_CLAIM = 0.25
 # How quickly the measured duration and size follow: about the last twenty tasks count.
 _WEIGHT = 0.05
+_MAX_NAMES = 1_000
 
 
 class Lane:
@@ -39,7 +42,8 @@ class Lane:
         self.slots = slots
         self.executor = executor
         self.in_flight = 0
-        self._mean_s: float | None = None
+        self._mean_s: dict[str, float] = {}  # by task name
+        self._slowest_s: float | None = None
         self._mean_bytes = 1.0
 
     def room(self, *, may_prefetch: bool) -> int:
@@ -47,7 +51,7 @@ class Lane:
         depth = self._depth() if may_prefetch else 1
         if isinstance(self.executor, ProcessExecutor):
             self.executor.depth = depth
-        capacity = self.slots * depth
+        capacity = min(self.slots * depth, self.slots + _MAX_AHEAD)
         room = capacity - self.in_flight
         # Slots are busy and have work waiting: a claim for a few rows costs as much as for many.
         if self.in_flight > self.slots and room < capacity * _WORTH_A_CLAIM:
@@ -55,16 +59,25 @@ class Lane:
         return max(0, room)
 
     def _depth(self) -> int:
-        if self._mean_s is None:
+        if self._slowest_s is None:
             return 1
-        by_time = _HORIZON_S / max(self._mean_s, 1e-6)
+        by_time = HORIZON_S / max(self._slowest_s, 1e-6)
         by_size = _MAX_BYTES / (self.slots * self._mean_bytes)
         return max(1, int(min(_MAX_DEPTH, by_time, by_size)))
 
-    def measure(self, duration_s: float, size: int) -> None:
+    def may_wait(self, task_name: str) -> bool:
+        """Whether a task of this name may wait behind others: only if it is known to be short."""
+        return self._mean_s.get(task_name, HORIZON_S + 1) <= HORIZON_S
+
+    def measure(self, task_name: str, duration_s: float, size: int) -> None:
         """Learn from a task that ended: how long it ran, how many bytes it carried."""
-        mean = self._mean_s
-        self._mean_s = duration_s if mean is None else mean + _WEIGHT * (duration_s - mean)
+        known = self._mean_s.pop(task_name, duration_s)  # put back as the newest
+        mean = self._mean_s[task_name] = known + _WEIGHT * (duration_s - known)
+        if len(self._mean_s) > _MAX_NAMES:
+            del self._mean_s[next(iter(self._mean_s))]
+        # A long task counts at once, and is forgotten by and by.
+        slowest = mean if self._slowest_s is None else self._slowest_s
+        self._slowest_s = max(mean, slowest + _WEIGHT * (mean - slowest))
         self._mean_bytes = max(size, self._mean_bytes + _WEIGHT * (size - self._mean_bytes))
 
     def pids(self, count: int, own_pid: int) -> list[int]:

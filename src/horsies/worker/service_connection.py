@@ -17,7 +17,9 @@ from psycopg.rows import TupleRow
 from horsies.clock import jittered
 from horsies.config import WorkerResilienceConfig
 from horsies.database.connection import Address
+from horsies.database.functions import call
 from horsies.database.statement import (
+    Scalar,
     Statement,
     is_connection_failure,
     is_transient,
@@ -34,6 +36,12 @@ _logger = logging.getLogger("horsies.worker")
 CLIENT_LIMIT_S = 60.0
 # The server gives up before the client does, so that the client learns what became of a statement.
 SERVER_LIMIT_S = 50.0
+_ASK_AGAIN_S = 0.05
+
+
+def end_backend(lost_pid: int, session_name: str) -> Statement[Scalar]:
+    """Whether a session whose client has hung up is gone; it is told to go."""
+    return call("end_backend", Scalar, lost_pid=lost_pid, session_name=session_name)
 
 
 class DatabaseLostError(Exception):
@@ -86,6 +94,8 @@ class ServiceConnection:
         self._connection: AsyncConnection[TupleRow] | None = None
         self._failures = 0
         self._lock = asyncio.Lock()
+        self._backend_pid = 0
+        self._lost_pid: int | None = None
 
     async def run(self, statement: Statement[Row]) -> list[Row]:
         """Perform a statement in its own transaction."""
@@ -96,6 +106,19 @@ class ServiceConnection:
         """Perform statements in one transaction."""
         async with self._lent() as connection:
             return await run_pipelined(connection, statements)
+
+    async def end_lost_backend(self) -> None:
+        """Wait until the server's side of the last broken connection is gone.
+
+        It may have gone on without us: what it did is certain only when it can do no more. Behind a
+        pooler its pid means nothing here; there the pooler ends it when the client hangs up.
+        """
+        while self._lost_pid is not None and not self._address.is_pooled:
+            rows = await self.run(end_backend(self._lost_pid, self._name))
+            if rows[0].value:
+                self._lost_pid = None
+            else:
+                await asyncio.sleep(_ASK_AGAIN_S)
 
     @property
     def is_failing(self) -> bool:
@@ -161,6 +184,7 @@ class ServiceConnection:
     async def _open(self) -> AsyncConnection[TupleRow]:
         if self._connection is None or self._connection.closed:
             self._connection = await self._address.connect_async(self._name)
+            self._backend_pid = self._connection.info.backend_pid
         return self._connection
 
     async def _discard_if_unusable(self, error: BaseException) -> None:
@@ -173,6 +197,7 @@ class ServiceConnection:
         is_idle = connection.pgconn.transaction_status == 0
         if connection.closed or connection.broken or not is_idle or is_read_only:
             self._connection = None
+            self._lost_pid = self._backend_pid
             await connection.close()
 
     async def close(self) -> None:

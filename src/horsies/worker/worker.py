@@ -18,6 +18,7 @@ from horsies.worker.cancel_watch import CancelWatch
 from horsies.worker.claimer import Claimer
 from horsies.worker.completer import Completer, Recorded
 from horsies.worker.dispatcher import Dispatcher
+from horsies.worker.hand_back import HandBack
 from horsies.worker.heartbeat import Heartbeat
 from horsies.worker.holdings import Holdings
 from horsies.worker.identity import own_identity
@@ -144,6 +145,7 @@ class Worker:
         recovery, identity = self._app.config.recovery, self.context.identity
         return [
             Snapshots(self.context, self._serving, self._holdings, holds_lock=holds_lock),
+            HandBack(self._dispatcher),
             Reaper(self._serving, recovery, host_key=identity.host_key),
             DeathWatch(
                 self._serving,

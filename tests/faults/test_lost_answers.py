@@ -1,0 +1,61 @@
+"""A client that gives up knows what its server did."""
+
+import psycopg
+import pytest
+
+from support.eventually import eventually
+from support.faults import scene
+from support.proxy import proxied
+
+pytestmark = [pytest.mark.faults, pytest.mark.slow, pytest.mark.timeout(120)]
+
+_WAITING = (
+    "select count(*) from pg_stat_activity where application_name = 'horsies claim' "
+    "and wait_event_type = 'Lock'"
+)
+
+
+def test_claim_that_waited_for_the_cap_and_was_hung_up_takes_nothing(database_url: str) -> None:
+    """Its backend waits on and would commit rows that no worker knows of."""
+    with (
+        proxied(database_url) as (proxy, url),
+        scene(url, app={"cluster_wide_cap": 4}) as play,
+        psycopg.connect(database_url) as blocker,
+    ):
+        worker = play.start_worker("--processes", "1")
+        play.wait_ready(worker)
+        blocker.execute("select pg_advisory_lock(horsies_lock_key('claim'))")
+        play.url = database_url
+        play.send("coroutine", range(4))
+        eventually(lambda: play.scalar(_WAITING) == 1, within=20)
+
+        proxy.hang_up()
+        eventually(lambda: "gave back" in play.log() or "back" in play.log(), within=20)
+        blocker.execute("select pg_advisory_unlock(horsies_lock_key('claim'))")
+        blocker.commit()
+
+        play.wait_until_all_ended(within=30)
+        play.assert_invariants()
+        assert play.begun() == {0: 1, 1: 1, 2: 1, 3: 1}
+        assert worker.poll() is None
+
+
+def test_claim_does_not_wait_for_the_cap_without_end(database_url: str) -> None:
+    """The server ends the wait before the client would: the answer is an error, and certain."""
+    with (
+        scene(database_url, app={"cluster_wide_cap": 4}) as play,
+        psycopg.connect(database_url) as blocker,
+    ):
+        worker = play.start_worker("--processes", "1")
+        play.wait_ready(worker)
+        blocker.execute("select pg_advisory_lock(horsies_lock_key('claim'))")
+        play.send("coroutine", range(2))
+
+        eventually(lambda: "lock timeout" in play.log(), within=40)
+        assert play.scalar(_WAITING) <= 1
+        blocker.rollback()
+        blocker.close()
+
+        play.wait_until_all_ended(within=30)
+        play.assert_invariants()
+        assert worker.poll() is None
