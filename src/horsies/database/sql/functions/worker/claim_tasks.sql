@@ -37,8 +37,6 @@ as $$
 declare
     now_at timestamptz := horsies_now();
     scan record;
-    task_ids text[] := '{}';
-    task_lanes integer[] := '{}';
 begin
     if limits ->> 'cluster_cap' is not null or queues @? '$[*].cap ? (@ != null)' then
         perform pg_advisory_xact_lock(horsies_lock_key('claim'));
@@ -47,24 +45,20 @@ begin
         perform horsies_release_expired_claims(now_at);
     end if;
 
-    for scan in select * from horsies_scan_queues(queues, lanes, limits, now_at) loop
-        task_ids := task_ids || scan.task_ids;
-        task_lanes := task_lanes || scan.task_lanes;
-        queue_name := scan.queue_name;
-        priority := scan.priority;
-        for l in 1..cardinality(scan.scanned_to_ats) loop
-            continue when scan.scanned_to_ats[l] is null;
-            lane := l;
-            scanned_to_at := scan.scanned_to_ats[l];
-            scanned_to_id := scan.scanned_to_ids[l];
-            may_have_more := scan.scanned_to_ids[l] is not null;
-            return next;
-        end loop;
+    scan := horsies_scan_queues(queues, lanes, limits, now_at);
+    for p in 1..cardinality(scan.position_queues) loop
+        queue_name := scan.position_queues[p];
+        priority := scan.position_priorities[p];
+        lane := scan.position_lanes[p];
+        scanned_to_at := scan.scanned_to_ats[p];
+        scanned_to_id := scan.scanned_to_ids[p];
+        may_have_more := scan.scanned_to_ids[p] is not null;
+        return next;
     end loop;
-
-    if task_ids <> '{}' then
+    if scan.task_ids <> '{}' then
         -- A later now: after the wait for the lock and the counts, so that recorded runs never seem to exceed a cap.
         return query select t.*, null::timestamptz, null::text, null::boolean
-            from horsies_take_tasks(owner_id, hostname, own_pid, lease, lanes, task_ids, task_lanes, horsies_now()) t;
+            from horsies_take_tasks(
+                owner_id, hostname, own_pid, lease, lanes, scan.task_ids, scan.task_lanes, horsies_now()) t;
     end if;
 end $$;

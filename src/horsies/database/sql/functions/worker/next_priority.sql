@@ -4,11 +4,12 @@
 create or replace function horsies_next_priority(queue text, last_priority integer, marked_priority integer) returns integer
 language plpgsql stable
 as $$
+declare
+    unmarked_priority integer;
 begin
-    return coalesce(
-        (select t.priority from horsies_tasks t
-         where t.status = 'PENDING' and t.queue_name = queue
-           and t.priority > coalesce(last_priority, -2147483649) and t.priority < coalesce(marked_priority, 2147483648)
-         order by t.queue_name, t.priority, t.enqueued_at, t.id limit 1),
-        marked_priority);
+    select t.priority into unmarked_priority from horsies_tasks t
+    where t.status = 'PENDING' and t.queue_name = queue
+      and t.priority > coalesce(last_priority, -2147483649) and t.priority < coalesce(marked_priority, 2147483648)
+    order by t.queue_name, t.priority, t.enqueued_at, t.id limit 1;
+    return coalesce(unmarked_priority, marked_priority);
 end $$;

@@ -2,31 +2,42 @@
 -- Caller: horsies_claim_tasks, under its planner settings.  Locks: horsies_tasks, skipping locked rows.
 -- A queue's marks are where earlier claims of this worker stopped: dead index entries before them are not walked again
 -- (decision 0003). They are sorted by priority: [{"priority", "lanes": {"<lane number>": {"enqueued_at", "id"}}}].
--- Returns a row for each queue and priority: the tasks found, their lanes, and by lane how far the scan came (horsies_scan_lane).
+-- Returns the tasks in claim order, with their lanes; and for each queue, priority and lane that had fewer rows than it might
+-- give, the position to which it was scanned, as horsies_scan_lane says.
 create or replace function horsies_scan_queues(
-    queues jsonb, lanes jsonb, limits jsonb, now_at timestamptz
-) returns table (
-    queue_name text, priority integer, task_ids text[], task_lanes integer[],
-    scanned_to_ats timestamptz[], scanned_to_ids text[]
+    queues jsonb, lanes jsonb, limits jsonb, now_at timestamptz,
+    out task_ids text[], out task_lanes integer[],
+    out position_queues text[], out position_priorities integer[], out position_lanes integer[],
+    out scanned_to_ats timestamptz[], out scanned_to_ids text[]
 )
 language plpgsql
 as $$
 declare
     counts_claims boolean := (limits ->> 'counts_claims')::boolean;
-    batch_limit integer := nullif((limits ->> 'batch_limit')::integer, 0);
-    lane_count integer := jsonb_array_length(lanes);
     left_in_total integer := 0;
     left_in_batch integer;
     left_in_queue integer;
     left_in_lanes integer[];
     queue jsonb;
+    queue_name text;
     marks jsonb;
     next_mark integer;
     marked_priority integer;
+    at_priority integer;
     lane_marks jsonb;
     scan record;
+    found_ids text[];
+    found_lanes integer[];
+    position_count integer;
 begin
-    for l in 1..lane_count loop
+    task_ids := '{}';
+    task_lanes := '{}';
+    position_queues := '{}';
+    position_priorities := '{}';
+    position_lanes := '{}';
+    scanned_to_ats := '{}';
+    scanned_to_ids := '{}';
+    for l in 1..jsonb_array_length(lanes) loop
         left_in_lanes[l] := (lanes -> l - 1 ->> 'starts')::integer + (lanes -> l - 1 ->> 'claims')::integer;
         left_in_total := left_in_total + left_in_lanes[l];
     end loop;
@@ -37,50 +48,60 @@ begin
         exit when left_in_total <= 0;
         queue := queues -> q - 1;
         queue_name := queue ->> 'name';
-        left_in_batch := batch_limit;
+        left_in_batch := nullif((limits ->> 'batch_limit')::integer, 0);
         left_in_queue := least(left_in_total, left_in_batch,
             horsies_left_under_cap((queue ->> 'cap')::integer, queue_name, counts_claims, now_at));
         marks := queue -> 'marks';
         next_mark := 0;
-        priority := null;
+        at_priority := null;
         while left_in_queue > 0 loop
             marked_priority := (marks -> next_mark ->> 'priority')::integer;
-            priority := horsies_next_priority(queue_name, priority, marked_priority);
-            exit when priority is null;
+            at_priority := horsies_next_priority(queue_name, at_priority, marked_priority);
+            exit when at_priority is null;
             lane_marks := null;
-            if priority = marked_priority then
+            if at_priority = marked_priority then
                 lane_marks := marks -> next_mark -> 'lanes';
                 next_mark := next_mark + 1;
             end if;
 
-            task_ids := '{}';
-            task_lanes := '{}';
-            scanned_to_ats := array_fill(null::timestamptz, array[lane_count]);
-            scanned_to_ids := array_fill(null::text, array[lane_count]);
-            for l in 1..lane_count loop
+            found_ids := '{}';
+            found_lanes := '{}';
+            position_count := cardinality(position_lanes);
+            for l in 1..cardinality(left_in_lanes) loop
                 continue when left_in_lanes[l] <= 0;
-                scan := horsies_scan_lane(queue_name, priority, lanes -> l - 1, lane_marks -> l::text,
+                scan := horsies_scan_lane(queue_name, at_priority, lanes -> l - 1, lane_marks -> l::text,
                     least(left_in_queue, left_in_lanes[l]), now_at);
-                task_ids := task_ids || scan.task_ids;
-                task_lanes := task_lanes || array_fill(l, array[cardinality(scan.task_ids)]);
-                scanned_to_ats[l] := scan.scanned_to_at;
-                scanned_to_ids[l] := scan.scanned_to_id;
+                found_ids := found_ids || scan.task_ids;
+                found_lanes := found_lanes || array_fill(l, array[cardinality(scan.task_ids)]);
+                if scan.scanned_to_at is not null then
+                    position_queues := position_queues || queue_name;
+                    position_priorities := position_priorities || at_priority;
+                    position_lanes := position_lanes || l;
+                    scanned_to_ats := scanned_to_ats || scan.scanned_to_at;
+                    scanned_to_ids := scanned_to_ids || scan.scanned_to_id;
+                end if;
             end loop;
-            if cardinality(task_ids) > left_in_queue then
-                -- Lanes share what is left under a cap: the oldest rows win, whatever their lane. The others stay, so no lane
-                -- counts as scanned.
-                select o.task_ids, o.task_lanes into task_ids, task_lanes
-                from horsies_oldest_tasks(task_ids, task_lanes, left_in_queue) o;
-                scanned_to_ats := '{}';
+            continue when found_ids = '{}';
+            if cardinality(found_ids) > left_in_queue then
+                -- Lanes share what is left under a cap: the oldest rows win, whatever their lane. Others stay behind, so no lane
+                -- of this priority counts as scanned.
+                select o.task_ids, o.task_lanes into found_ids, found_lanes
+                from horsies_oldest_tasks(found_ids, found_lanes, left_in_queue) o;
+                position_queues := position_queues[:position_count];
+                position_priorities := position_priorities[:position_count];
+                position_lanes := position_lanes[:position_count];
+                scanned_to_ats := scanned_to_ats[:position_count];
+                scanned_to_ids := scanned_to_ids[:position_count];
             end if;
-            return next;
 
-            for l in 1..lane_count loop
-                left_in_lanes[l] := left_in_lanes[l] - cardinality(array_positions(task_lanes, l));
+            task_ids := task_ids || found_ids;
+            task_lanes := task_lanes || found_lanes;
+            left_in_total := left_in_total - cardinality(found_ids);
+            left_in_batch := left_in_batch - cardinality(found_ids);
+            left_in_queue := left_in_queue - cardinality(found_ids);
+            for l in 1..cardinality(left_in_lanes) loop
+                left_in_lanes[l] := left_in_lanes[l] - cardinality(array_positions(found_lanes, l));
             end loop;
-            left_in_queue := left_in_queue - cardinality(task_ids);
-            left_in_batch := left_in_batch - cardinality(task_ids);
-            left_in_total := left_in_total - cardinality(task_ids);
         end loop;
         exit when left_in_batch = 0;
     end loop;

@@ -19,20 +19,24 @@ as $$
 #variable_conflict use_column
 declare
     claim_text text := horsies_claim_text(now_at);
+    starts integer[];
+    child_pids jsonb[];
 begin
+    for l in 1..jsonb_array_length(lanes) loop
+        starts[l] := (lanes -> l - 1 ->> 'starts')::integer;
+        if lanes -> l - 1 -> 'child_pids' <> 'null' then
+            child_pids[l] := lanes -> l - 1 -> 'child_pids';
+        end if;
+    end loop;
     return query
-        with lane as (
-            select l.number, l.starts, l.child_pids
-            from rows from (jsonb_to_recordset(lanes) as (starts integer, child_pids integer[]))
-                with ordinality l(starts, child_pids, number)
-        ), placed as (
+        with placed as (
             select p.id, p.lane, p.position, row_number() over (partition by p.lane order by p.position) as place
             from unnest(task_ids, task_lanes) with ordinality p(id, lane, position)
         ), wanted as (
             select p.id, p.lane, p.position,
-                case when p.place <= l.starts then coalesce(l.child_pids[p.place], own_pid) end as pid
-            from placed p join lane l on l.number = p.lane
-            order by p.position
+                case when p.place <= starts[p.lane]
+                     then coalesce((child_pids[p.lane] ->> p.place::integer - 1)::integer, own_pid) end as pid
+            from placed p order by p.position  -- also keeps the planner from working out pid anew for each column
         ), taken as (
             update horsies_tasks t set
                 status = case when w.pid is null then 'CLAIMED' else 'RUNNING' end,
