@@ -24,7 +24,9 @@ declare
 begin
     for l in 1..jsonb_array_length(lanes) loop
         starts[l] := (lanes -> l - 1 ->> 'starts')::integer;
-        child_pids[l] := nullif(lanes -> l - 1 -> 'child_pids', 'null');
+        if lanes -> l - 1 -> 'child_pids' <> 'null' then
+            child_pids[l] := lanes -> l - 1 -> 'child_pids';
+        end if;
     end loop;
     return query
         with placed as (
