@@ -5,11 +5,12 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 TESTS  ?= tests
 JOBS   ?= 3
+MINUTES ?= 30
 # The PostgreSQL versions of test-postgres-matrix.
 VERSIONS ?= 14 15 16 17 18
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast test-postgres-matrix check format faults faults-long bench bench-quick bench-curves docs clean
+.PHONY: help setup demo test test-fast test-postgres-matrix check format faults faults-long soak bench bench-quick bench-curves docs clean
 
 help: ## list the commands
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-21s %s\n", $$1, $$2}'
@@ -53,6 +54,9 @@ faults: $(READY) ## break things on purpose: hundreds of kill -9, races, outages
 faults-long: $(READY) ## the same with more bad luck, and 100,000 tasks among kills and restarts
 	HORSIES_FAULT_ROUNDS=60 HORSIES_FAULT_EXAMPLES=1000 $(BIN)/python -m pytest -m faults -n $(JOBS) --dist worksteal tests
 	HORSIES_FAULT_TASKS=100000 $(BIN)/python -m pytest tests/faults/test_hundred_thousand.py
+
+soak: $(READY) ## half an hour of work with a kill every 10 s: nothing lost, memory level
+	HORSIES_SOAK_MINUTES=$(MINUTES) $(BIN)/python -m pytest -s tests/faults/test_soak.py
 
 bench: $(READY) ## measure every target, side by side with raw SQL and peers
 	$(BIN)/python -m benchmarks
