@@ -1,18 +1,24 @@
 """Tasks for the executor tests: the good, the slow, the deadly."""
 
 import asyncio
+import atexit
 import ctypes
 import logging
+import multiprocessing
 import os
 import signal
+import stat
+import subprocess
 import sys
 import time
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import suppress
 from inspect import isfunction
 from pathlib import Path
 
 from horsies.config import AppConfig, PostgresConfig
-from horsies.executors.base import SoftTimeout
+from horsies.executors.base import Interrupted, SoftTimeout
 from horsies.tasks.definition import TaskDefinition, define_task
 
 
@@ -236,6 +242,78 @@ async def async_soft_group(begun: str, tidied: str) -> str:
     return "never"
 
 
+def _wait_as_a_copy(copy: str, gate: str) -> None:
+    """What a forked copy does: say who it is and wait until it may leave user code."""
+    Path(copy).write_text(str(os.getpid()))
+    atexit.register(note, f"{copy}.exit_hook")
+    while not Path(gate).exists():
+        time.sleep(0.01)
+
+
+def fork_and_leave(how: str, copy: str, gate: str) -> str:
+    """Two processes leave this function, and only one of them was asked for it."""
+    if os.fork() == 0:
+        _wait_as_a_copy(copy, gate)
+        if how == "value":
+            return "copy"
+        raise {"exception": LookupError, "exit": SystemExit, "interrupted": Interrupted}[how]
+    return "original"
+
+
+async def async_fork_and_leave(how: str, copy: str, gate: str) -> str:
+    return fork_and_leave(how, copy, gate)
+
+
+async def async_fork_and_wait(copy: str, gate: str) -> str:
+    """The copy comes back to the event loop with other coroutines in it."""
+    if os.fork() == 0:
+        _wait_as_a_copy(copy, gate)
+        await asyncio.sleep(0)
+        note(f"{copy}.went_on")
+        return "copy"
+    return "original"
+
+
+async def async_note_pids(path: str, release: str) -> str:
+    while not Path(release).exists():
+        with Path(path).open("a") as file:
+            file.write(f"{os.getpid()}\n")
+        await asyncio.sleep(0)
+    return "released"
+
+
+def use_other_processes() -> list[str]:
+    context = multiprocessing.get_context("fork")
+    with ProcessPoolExecutor(1, mp_context=context) as pool:
+        power = pool.submit(pow, 2, 5).result()
+    with context.Pool(1) as workers:
+        length = workers.apply(len, ("horse",))
+    run = subprocess.run(["echo", "neigh"], capture_output=True, check=True, text=True)
+    return [str(power), str(length), run.stdout.strip()]
+
+
+async def async_use_other_processes() -> list[str]:
+    return use_other_processes()
+
+
+def terminate_another_process() -> int | None:
+    """What SIGTERM does to a process of multiprocessing."""
+    process = multiprocessing.get_context("fork").Process(target=time.sleep, args=(60,))
+    process.start()
+    process.terminate()
+    process.join()
+    return process.exitcode
+
+
+def scribble(text: str) -> None:
+    """Write to the connections of this process as if they were ours."""
+    for file in range(3, 100):
+        with suppress(OSError):
+            if stat.S_ISSOCK(os.fstat(file).st_mode):
+                os.write(file, text.encode("latin-1"))
+    time.sleep(60)
+
+
 class TestDefinitions:
     """What a bootstrap's load() gives: every function above is a task."""
 
@@ -249,7 +327,7 @@ class TestDefinitions:
         self._definitions = {
             name: define_task(value, name, config=config)
             for name, value in globals().items()
-            if isfunction(value) and value.__module__ == __name__
+            if isfunction(value) and value.__module__ == __name__ and name[0] != "_"
         }
 
     def get(self, name: str, /) -> TaskDefinition | None:

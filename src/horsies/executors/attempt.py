@@ -1,11 +1,13 @@
 """Run one call: decode, call the function, judge, encode. All three executors share this code."""
 
+import os
 from asyncio import CancelledError
 from enum import Enum
 
 from horsies.clock import monotonic
 from horsies.codec.results import serialize_error_payload
 from horsies.executors.base import BegunMarks, Call, Crashed, Delivered, Interrupted
+from horsies.executors.forked_copy import end_forked_copy
 from horsies.executors.output import storable
 from horsies.executors.soft_limit import with_soft_limit
 from horsies.result import Err, OperationalErrorCode, TaskError, TaskResult
@@ -13,7 +15,20 @@ from horsies.tasks.definition import TaskDefinition
 
 
 def run(definition: TaskDefinition | None, call: Call, begun: BegunMarks | None) -> Delivered:
-    """Run a plain function in this thread; Interrupted and KeyboardInterrupt propagate."""
+    """Run a plain function in this thread; Interrupted and KeyboardInterrupt propagate.
+
+    A copy of this process that the function has forked ends here.
+    """
+    own_pid, is_ok = os.getpid(), False
+    try:
+        delivered = _run(definition, call, begun)
+        is_ok = delivered.is_ok
+        return delivered
+    finally:
+        end_forked_copy(own_pid, is_ok=is_ok)
+
+
+def _run(definition: TaskDefinition | None, call: Call, begun: BegunMarks | None) -> Delivered:
     started_at = monotonic()
     if definition is None:
         return _unresolved(call, started_at)
@@ -38,8 +53,21 @@ async def run_async(
     """Run a coroutine function.
 
     CancelledError propagates, because only the caller knows who cancelled. KeyboardInterrupt
-    propagates as well, because it is not an error of the task.
+    propagates as well, because it is not an error of the task. A copy of this process that the
+    coroutine has forked ends here, or at its next await: see `end_forked_copies_of`.
     """
+    own_pid, is_ok = os.getpid(), False
+    try:
+        delivered = await _run_async(definition, call, begun)
+        is_ok = delivered.is_ok
+        return delivered
+    finally:
+        end_forked_copy(own_pid, is_ok=is_ok)
+
+
+async def _run_async(
+    definition: TaskDefinition | None, call: Call, begun: BegunMarks | None
+) -> Delivered:
     started_at = monotonic()
     if definition is None:
         return _unresolved(call, started_at)

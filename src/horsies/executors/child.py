@@ -24,6 +24,7 @@ from horsies.executors.base import (
     Interrupted,
     SoftTimeout,
 )
+from horsies.executors.forked_copy import end_forked_copies_of, end_forked_copy
 from horsies.executors.frames import FrameReader, Message, pack
 from horsies.executors.output import NOTHING, OutputFile
 from horsies.executors.shared_page import SharedPage
@@ -74,6 +75,7 @@ class _Child:
         self._page = page
         self._settings = settings
         self._output = OutputFile(output_file, settings.max_bytes)
+        self._pid = os.getpid()
         self._served_count = 0
         self._is_answering = False
         self._is_in_function = False
@@ -88,7 +90,9 @@ class _Child:
         try:
             for hook in self._definitions.start_hooks:
                 hook()
+                end_forked_copy(self._pid)
         except (Exception, SystemExit):  # noqa: BLE001 - user code: the worker decides what to do
+            end_forked_copy(self._pid, is_ok=False)
             self._connection.sendall(pack("failed", traceback.format_exc()))
             return False
         if self._settings.captures:
@@ -99,7 +103,7 @@ class _Child:
         threading.Thread(target=self._beat, name="horsies-beat", daemon=True).start()
         signal.signal(signal.SIGTERM, self._on_terminate)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        self._connection.sendall(pack("ready", os.getpid()))
+        self._connection.sendall(pack("ready", self._pid))
         return True
 
     def run(self, frames: Iterator[Message]) -> None:
@@ -116,7 +120,7 @@ class _Child:
         # that it can end.
         self._page.begin(sequence, monotonic())
         if self._page.should_skip(sequence):
-            self._connection.sendall(pack("skipped"))
+            self._connection.sendall(pack("skipped", self._pid, sequence))
             return False
         definition = self._definitions.get(call.task_name)
         delivered = self._attempt(definition, call)
@@ -128,7 +132,8 @@ class _Child:
             delivered = delivered._replace(log=captured.text, log_truncated=captured.is_truncated)
         self._served_count += 1
         is_retiring = self._should_retire()
-        self._connection.sendall(_pack_answer(delivered, is_retiring=is_retiring))
+        # The worker believes only answers of this process to the call whose turn it is.
+        self._connection.sendall(pack("answer", os.getpid(), sequence, is_retiring, *delivered))
         self._is_answering = False
         if self._is_terminated:
             self._terminate()
@@ -154,6 +159,7 @@ class _Child:
     def _attempt_coroutine(self, definition: TaskDefinition, call: Call) -> Delivered:
         if self._runner is None:
             self._runner = asyncio.Runner()
+            end_forked_copies_of(self._runner.get_loop())
         try:
             return self._runner.run(self._coroutine(definition, call))
         except asyncio.CancelledError as error:
@@ -176,6 +182,8 @@ class _Child:
         return int(psutil.Process().memory_info().rss) > settings.max_memory_mb * 1_048_576
 
     def _on_terminate(self, _number: int, _frame: FrameType | None) -> None:
+        if os.getpid() != self._pid:
+            self._terminate()  # a copy that user code forked: the signal is meant for it
         meant_for = self._page.stop_sequence
         is_late = meant_for != self._page.begun_sequence or self._is_answering
         if is_late and meant_for != self._ignored_stop_sequence:
@@ -209,17 +217,3 @@ class _Child:
             self._output.release_surplus()
             time.sleep(BEAT_SECONDS)
         os._exit(1)
-
-
-def _pack_answer(delivered: Delivered, *, is_retiring: bool) -> bytes:
-    return pack(
-        "answer",
-        is_retiring,
-        delivered.result,
-        delivered.is_ok,
-        delivered.error_code,
-        delivered.error_message,
-        delivered.duration_s,
-        delivered.log,
-        delivered.log_truncated,
-    )

@@ -111,14 +111,14 @@ class ChildPool:
 
     def _on_message(self, child: ChildProcess, message: Message) -> None:
         match message:
-            case ["answer", bool(is_retiring), *fields]:
+            case ["answer", pid, sequence, is_retiring, *fields] if child.is_due(pid, sequence):
                 if is_retiring:  # replace it before it exits, so that the pool keeps its size
                     child.is_retiring = child.is_leaving = True
                     self._refill()
                 self.on_answer(child, Delivered(*fields))
-            case ["skipped"]:
+            case ["skipped", pid, sequence] if child.is_due(pid, sequence):
                 self.on_answer(child, None)
-            case ["ready", int(pid)]:
+            case ["ready", int(pid)] if child.pid is None:
                 child.pid = pid
                 self._failure_count = 0
                 if self._started is not None and len(self.ready()) == self._count:
@@ -127,7 +127,14 @@ class ChildPool:
             case ["failed", str(text)]:
                 child.failure = text
             case _:
-                logger.error("unknown message from %s", child.name)
+                self._distrust(child)
+
+    def _distrust(self, child: ChildProcess) -> None:
+        """Kill a child whose answers cannot be told from those of somebody else."""
+        logger.error("%s is killed: an answer was not its own", child.name)
+        child.kill_reason = "another process wrote to its connection, or an answer was out of turn"
+        child.is_distrusted = child.is_leaving = True
+        self.signal(child, signal.SIGKILL)
 
     def _on_exited(self, number: int, status: int) -> None:
         child = self.children.get(number)

@@ -12,7 +12,7 @@ import psutil
 
 from horsies.executors.base import Call, Crashed, Done
 from horsies.executors.child import ChildSettings
-from horsies.executors.frames import FrameReader, Message, pack
+from horsies.executors.frames import FrameReader, Message, UnreadableFrameError, pack
 from horsies.executors.output import Captured, OutputFile, anonymous_file
 from horsies.executors.shared_page import MAX_QUEUED, PAGE_BYTES, SharedPage
 
@@ -73,7 +73,8 @@ class ChildProcess:
         self.is_retiring = False
         self.is_orphan = False
         self.failure: str | None = None
-        self.kill_reason: str | None = None  # the limit for which it was killed
+        self.kill_reason: str | None = None
+        self.is_distrusted = False  # what arrives from it is no longer read
         self._loop = asyncio.get_running_loop()
         self._on_message = on_message
         self._on_disconnect = on_disconnect
@@ -141,6 +142,11 @@ class ChildProcess:
             )
         )
 
+    def is_due(self, pid: int, sequence: int) -> bool:
+        """Whether an answer is from this child itself and to the call at the head of its queue."""
+        is_next = bool(self._queue) and sequence == self._sequence - len(self._queue) + 1
+        return is_next and pid == self.pid
+
     def pop_answered(self) -> Run | None:
         """Remove and return the call that was just answered; None if it was withdrawn."""
         run = self._queue.popleft()
@@ -174,7 +180,7 @@ class ChildProcess:
 
     def read(self) -> None:
         """Read everything that has arrived."""
-        while not self._is_closed:
+        while not self._is_closed and not self.is_distrusted:
             try:
                 received = self._socket.recv(65_536)
             except BlockingIOError:
@@ -185,8 +191,16 @@ class ChildProcess:
                 self._loop.remove_reader(self._socket.fileno())
                 self._on_disconnect(self)
                 return
+            self._handle(received)
+
+    def _handle(self, received: bytes) -> None:
+        try:
             for message in self._frames.feed(received):
                 self._on_message(self, message)
+                if self.is_distrusted:
+                    return
+        except UnreadableFrameError:
+            self._on_message(self, [])
 
     def memory_mb(self) -> float:
         """Return its resident memory; 0 if it is gone."""

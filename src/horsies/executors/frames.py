@@ -9,6 +9,12 @@ from pydantic_core import from_json, to_json
 Message: TypeAlias = list[Any]  # parsed JSON: each reader knows the fields of its messages
 
 _LENGTH = struct.Struct("!I")
+# Far beyond any message; text that is no frame reads as a length of at least 512 MiB.
+_MAX_BYTES = 1 << 28
+
+
+class UnreadableFrameError(Exception):
+    """The bytes on the socket are no message of ours."""
 
 
 def pack(*fields: object) -> bytes:
@@ -31,11 +37,17 @@ class FrameReader:
         try:
             while len(buffer) - start >= _LENGTH.size:
                 (length,) = _LENGTH.unpack_from(buffer, start)
+                if length > _MAX_BYTES:
+                    raise UnreadableFrameError(f"a frame of {length} bytes")
                 end = start + _LENGTH.size + length
                 if len(buffer) < end:
                     break
                 body = bytes(memoryview(buffer)[start + _LENGTH.size : end])
                 start = end  # before the yield: a reader that stops early loses nothing
-                yield from_json(body)
+                try:
+                    message = from_json(body)
+                except ValueError as error:
+                    raise UnreadableFrameError from error
+                yield message
         finally:
             del buffer[:start]

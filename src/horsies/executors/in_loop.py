@@ -6,6 +6,7 @@ from typing import Unpack
 from horsies.clock import monotonic
 from horsies.executors import attempt
 from horsies.executors.base import Call, Crashed, Definitions, Delivered, Done, TimedOut
+from horsies.executors.forked_copy import end_forked_copies_of
 from horsies.executors.local import LocalExecutor, LocalOptions, LocalRun
 
 
@@ -38,6 +39,10 @@ class InLoopExecutor(LocalExecutor[_Run]):
     @property
     def free_slots(self) -> int:
         return max(0, self._slots - self._busy_count - len(self._waiting))
+
+    async def start(self) -> None:
+        await super().start()
+        end_forked_copies_of(self._loop)
 
     def submit(self, call: Call, done: Done) -> None:
         run = _Run(call, done)

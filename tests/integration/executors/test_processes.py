@@ -144,7 +144,7 @@ async def test_a_child_is_replaced_after_its_number_of_tasks(
 async def test_a_child_is_replaced_when_it_has_grown_too_large(
     start_processes: StartProcesses, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(processes, "_WEIGHING_SECONDS", 3600)  # after the task, not during it
+    monkeypatch.setattr(processes, "_MEMORY_CHECK_SECONDS", 3600)  # after the task, not during it
     caller, executor = await start_processes(1, max_memory_per_child_mb=200)
 
     small, same = await caller.value("grow", 1), await caller.value("pid")
