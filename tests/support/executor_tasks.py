@@ -314,6 +314,25 @@ def scribble(text: str) -> None:
     time.sleep(60)
 
 
+def start_sleeper(path: str) -> int:
+    """Leave a process running and say which."""
+    sleeper = subprocess.Popen(["sleep", "1000"])
+    sleeper.returncode = 0  # nobody waits for it
+    Path(f"{path}.part").write_text(str(sleeper.pid))
+    Path(f"{path}.part").rename(path)
+    return os.getpid()
+
+
+def start_sleeper_and_stay(path: str, how: str) -> None:
+    start_sleeper(path)
+    if how == "leave":
+        os._exit(0)
+    if how == "stubborn":
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    while True:
+        time.sleep(0.01)
+
+
 class TestDefinitions:
     """What a bootstrap's load() gives: every function above is a task."""
 

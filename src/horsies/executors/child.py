@@ -52,6 +52,9 @@ def serve(definitions: Definitions, socket_file: int, page_file: int, output_fil
     child = _Child(definitions, connection, SharedPage(page_file), settings, output_file)
     if child.prepare():
         child.run(frames)
+    # A child that was not killed leaves its process group first: what successful tasks have left
+    # running is then left alone, see `fork_server_main`.
+    os.setpgid(0, os.getpgid(os.getppid()))
     os._exit(0)  # skips atexit hooks: those of the fork server must not run here
 
 
@@ -216,4 +219,4 @@ class _Child:
             self._page.beat_at = monotonic()
             self._output.release_surplus()
             time.sleep(BEAT_SECONDS)
-        os._exit(1)
+        os.killpg(0, signal.SIGKILL)

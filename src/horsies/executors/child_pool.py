@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import logging
-import os
 import signal
 from collections.abc import Callable, Sequence
 
@@ -11,6 +10,7 @@ from horsies.executors.base import Delivered, ExecutorStartError
 from horsies.executors.child import ChildSettings
 from horsies.executors.child_process import ChildProcess
 from horsies.executors.fork_server_client import ForkServerClient
+from horsies.executors.fork_server_main import kill_group
 from horsies.executors.frames import Message
 
 logger = logging.getLogger("horsies.worker")
@@ -66,8 +66,11 @@ class ChildPool:
     def signal(self, child: ChildProcess, signal_number: signal.Signals) -> None:
         self._server.signal(child.number, signal_number)
 
-    def kill_all(self) -> None:
+    def kill_busy(self) -> None:
+        """Kill the children that have calls; idle ones exit by themselves in `close`."""
         for child in tuple(self.children.values()):
+            if child.is_idle:
+                continue
             if self._server.is_running:
                 self.signal(child, signal.SIGKILL)
             else:
@@ -182,8 +185,7 @@ class ChildPool:
         for child in tuple(self.children.values()):
             child.is_orphan = child.is_leaving = True
             if child.pid is not None:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(child.pid, signal.SIGKILL)
+                kill_group(child.pid)
             child.read()
             loop.call_later(_ORPHAN_SECONDS, self._remove_child, child, None)
         if self._started is not None and not self._started.done():

@@ -117,6 +117,10 @@ class ChildProcess:
         return self._queue[0] if self._queue else None
 
     @property
+    def is_idle(self) -> bool:
+        return self.pid is not None and not self._queue
+
+    @property
     def has_room(self) -> bool:
         return len(self._queue) < MAX_QUEUED
 

@@ -3,12 +3,11 @@
 import os
 from pathlib import Path
 
-import psutil
 import pytest
 
 from horsies.executors.base import Crashed
 from horsies.executors.frames import pack
-from support.executor_calls import Caller, StartProcesses, call, until, value_of
+from support.executor_calls import Caller, StartProcesses, call, is_running, until, value_of
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
 
@@ -19,15 +18,8 @@ async def _release_copy(copy: Path, gate: Path) -> None:
     """Let the copy leave user code, and see it end there."""
     pid = int(copy.read_text())
     gate.touch()
-    await until(lambda: not _is_running(pid))
+    await until(lambda: not is_running(pid))
     assert not copy.with_name("copy.exit_hook").exists()
-
-
-def _is_running(pid: int) -> bool:
-    try:
-        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
 
 
 @LEAVING
