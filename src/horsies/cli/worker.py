@@ -1,6 +1,5 @@
 """`horsies worker`: run a worker process until it is told to stop."""
 
-import asyncio
 import logging
 import os
 import signal
@@ -93,6 +92,7 @@ def command(locator: str | None, **options: Any) -> None:
 
 def run_worker(app: Any, locator: str | None, options: dict[str, Any]) -> int:
     """Set up and run; the exit code."""
+    from horsies.worker.main_loop import run_to_end
     from horsies.worker.settings import WorkerConfig
     from horsies.worker.startup import serve
 
@@ -109,7 +109,7 @@ def run_worker(app: Any, locator: str | None, options: dict[str, Any]) -> int:
         is_burst=options["burst"],
         drain_timeout_s=options["drain_timeout"],
     )
-    return asyncio.run(serve(app, settings, [signal.SIGTERM, signal.SIGINT]))
+    return run_to_end(serve(app, settings, [signal.SIGTERM, signal.SIGINT]))
 
 
 def _queues(app: Any, text: str) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from horsies.executors.base import ExecutorStartError
 from horsies.executors.fork_server_main import CONTROL_VARIABLE, FORK, REQUEST
@@ -28,6 +29,9 @@ class ForkServerClient:
         on_lost: Callable[[], None],
     ) -> None:
         self._argv = argv
+        # As they are now: a task in the worker may change both before the server has to restart.
+        self._environment = dict(os.environ)
+        self._directory = Path.cwd()
         self._on_exited = on_exited
         self._on_lost = on_lost
         self._control: socket.socket | None = None
@@ -49,7 +53,7 @@ class ForkServerClient:
         self._ready, self._is_ready = loop.create_future(), False
         self._control, server_socket = socket.socketpair()
         environment = {
-            **os.environ,
+            **self._environment,
             "HORSIES_CHILD_PROCESS": "1",
             CONTROL_VARIABLE: f"{server_socket.fileno()}:{os.getpid()}",
         }
@@ -58,6 +62,7 @@ class ForkServerClient:
                 self._argv,
                 pass_fds=[server_socket.fileno()],
                 env=environment,
+                cwd=self._directory,
                 stdin=subprocess.DEVNULL,
             )
         self._frames = FrameReader()

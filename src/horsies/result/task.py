@@ -59,7 +59,7 @@ def dump_exception(error: BaseException | dict[str, Any] | None) -> dict[str, An
         return error
     try:
         message = str(error)
-    except Exception:  # noqa: BLE001  # __str__ is user code, and an error must always be told
+    except (Exception, SystemExit, KeyboardInterrupt):  # noqa: BLE001  # __str__ is user code
         message = "<exception without text>"
     lines = traceback.format_exception(error)
     return {"type": type(error).__name__, "message": message, "traceback": "".join(lines)}

@@ -89,6 +89,7 @@ async def test_what_a_task_has_started_ends_with_its_killed_worker(
         worker.kill()
 
         await until(lambda: not is_running(int(sleeper.read_text())))
+        assert worker.wait() == -signal.SIGKILL
 
 
 async def test_what_a_successful_task_has_left_running_is_left_alone(
