@@ -304,10 +304,12 @@ async def async_use_other_processes() -> list[str]:
     return use_other_processes()
 
 
-def terminate_another_process() -> int | None:
+def terminate_another_process(begun: str) -> int | None:
     """What SIGTERM does to a process of multiprocessing."""
-    process = multiprocessing.get_context("fork").Process(target=time.sleep, args=(60,))
+    process = multiprocessing.get_context("fork").Process(target=forever, args=(begun,))
     process.start()
+    while not Path(begun).exists():
+        time.sleep(0.01)
     process.terminate()
     process.join()
     return process.exitcode

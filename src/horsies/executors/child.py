@@ -26,7 +26,7 @@ from horsies.executors.base import (
     SoftTimeout,
 )
 from horsies.executors.forked_copy import end_forked_copies_of, end_forked_copy
-from horsies.executors.frames import FrameReader, Message, pack
+from horsies.executors.frames import LONG_TEXT, FrameReader, Message, pack, pack_long
 from horsies.executors.output import NOTHING, OutputFile
 from horsies.executors.shared_page import SharedPage
 from horsies.executors.tracing import Tracing
@@ -147,12 +147,20 @@ class _Child:
             delivered = delivered._replace(log=captured.text, log_truncated=captured.is_truncated)
         self._served_count += 1
         is_retiring = self._should_retire()
-        # The worker believes only answers of this process to the call whose turn it is.
-        self._connection.sendall(pack("answer", os.getpid(), sequence, is_retiring, *delivered))
+        self._answer(sequence, delivered, is_retiring=is_retiring)
         self._is_answering = False
         if self._is_terminated:
             self._terminate()
         return is_retiring
+
+    def _answer(self, sequence: int, delivered: Delivered, *, is_retiring: bool) -> None:
+        """Answer a call; the worker believes only this process, and only in the calls' order."""
+        fields = ("answer", os.getpid(), sequence, is_retiring, *delivered)
+        if len(delivered.result) + len(delivered.log or "") > LONG_TEXT:
+            for frame in pack_long(*fields):
+                self._connection.sendall(frame)
+        else:
+            self._connection.sendall(pack(*fields))
 
     def _attempt(self, definition: TaskDefinition | None, call: Call) -> Delivered:
         if definition is not None and definition.is_coroutine:

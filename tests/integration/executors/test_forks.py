@@ -91,11 +91,11 @@ async def test_multiprocessing_and_subprocess_work_in_tasks(
 
 
 async def test_sigterm_ends_a_process_that_a_task_has_started(
-    start_processes: StartProcesses,
+    start_processes: StartProcesses, tmp_path: Path
 ) -> None:
     caller, _ = await start_processes(1)
 
-    assert await caller.value("terminate_another_process") == -15
+    assert await caller.value("terminate_another_process", str(tmp_path / "begun")) == -15
 
 
 @pytest.mark.parametrize(
