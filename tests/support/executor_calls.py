@@ -6,6 +6,8 @@ from collections.abc import Awaitable, Callable
 from itertools import count
 from typing import Any
 
+import psutil
+
 from horsies.executors.base import Call, Delivered, Executor, Outcome
 from horsies.executors.processes import ProcessExecutor
 from support.eventually import eventually_async
@@ -76,6 +78,14 @@ def error_of(outcome: Outcome) -> str:
 def log_of(outcome: Outcome) -> str | None:
     assert isinstance(outcome, Delivered), outcome
     return outcome.log
+
+
+def is_running(pid: int) -> bool:
+    """Whether a process exists and is not just waiting to be reaped."""
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
 
 
 async def until(condition: Callable[[], object], within: float = 20.0) -> None:

@@ -1,18 +1,28 @@
 """Tasks for the executor tests: the good, the slow, the deadly."""
 
 import asyncio
+import atexit
 import ctypes
+import locale
 import logging
+import multiprocessing
 import os
 import signal
+import stat
+import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import suppress
+from contextvars import ContextVar
 from inspect import isfunction
 from pathlib import Path
+from typing import Any
 
 from horsies.config import AppConfig, PostgresConfig
-from horsies.executors.base import SoftTimeout
+from horsies.executors.base import Interrupted, SoftTimeout
 from horsies.tasks.definition import TaskDefinition, define_task
 
 
@@ -62,6 +72,10 @@ def pid() -> int:
 
 def environment(name: str) -> str | None:
     return os.environ.get(name)
+
+
+def directory() -> str:
+    return str(Path.cwd())
 
 
 def echo(text: str) -> str:
@@ -236,6 +250,256 @@ async def async_soft_group(begun: str, tidied: str) -> str:
     return "never"
 
 
+def _wait_as_a_copy(copy: str, gate: str) -> None:
+    """What a forked copy does: say who it is and wait until it may leave user code."""
+    Path(copy).write_text(str(os.getpid()))
+    atexit.register(note, f"{copy}.exit_hook")
+    while not Path(gate).exists():
+        time.sleep(0.01)
+
+
+def fork_and_leave(how: str, copy: str, gate: str) -> str:
+    """Two processes leave this function, and only one of them was asked for it."""
+    if os.fork() == 0:
+        _wait_as_a_copy(copy, gate)
+        if how == "value":
+            return "copy"
+        raise {"exception": LookupError, "exit": SystemExit, "interrupted": Interrupted}[how]
+    return "original"
+
+
+async def async_fork_and_leave(how: str, copy: str, gate: str) -> str:
+    return fork_and_leave(how, copy, gate)
+
+
+async def async_fork_and_wait(copy: str, gate: str) -> str:
+    """The copy comes back to the event loop with other coroutines in it."""
+    if os.fork() == 0:
+        _wait_as_a_copy(copy, gate)
+        await asyncio.sleep(0)
+        note(f"{copy}.went_on")
+        return "copy"
+    return "original"
+
+
+async def async_note_pids(path: str, release: str) -> str:
+    while not Path(release).exists():
+        with Path(path).open("a") as file:
+            file.write(f"{os.getpid()}\n")
+        await asyncio.sleep(0)
+    return "released"
+
+
+def use_other_processes() -> list[str]:
+    context = multiprocessing.get_context("fork")
+    with ProcessPoolExecutor(1, mp_context=context) as pool:
+        power = pool.submit(pow, 2, 5).result()
+    with context.Pool(1) as workers:
+        length = workers.apply(len, ("horse",))
+    run = subprocess.run(["echo", "neigh"], capture_output=True, check=True, text=True)
+    return [str(power), str(length), run.stdout.strip()]
+
+
+async def async_use_other_processes() -> list[str]:
+    return use_other_processes()
+
+
+def terminate_another_process(begun: str) -> int | None:
+    """What SIGTERM does to a process of multiprocessing."""
+    process = multiprocessing.get_context("fork").Process(target=forever, args=(begun,))
+    process.start()
+    while not Path(begun).exists():
+        time.sleep(0.01)
+    process.terminate()
+    process.join()
+    return process.exitcode
+
+
+def scribble(text: str) -> None:
+    """Write to the connections of this process as if they were ours."""
+    for file in range(3, 100):
+        with suppress(OSError):
+            if stat.S_ISSOCK(os.fstat(file).st_mode):
+                os.write(file, text.encode("latin-1"))
+    time.sleep(60)
+
+
+def start_sleeper(path: str) -> int:
+    """Leave a process running and say which."""
+    sleeper = subprocess.Popen(["sleep", "1000"])
+    sleeper.returncode = 0  # nobody waits for it
+    Path(f"{path}.part").write_text(str(sleeper.pid))
+    Path(f"{path}.part").rename(path)
+    return os.getpid()
+
+
+def start_sleeper_and_stay(path: str, how: str) -> None:
+    start_sleeper(path)
+    if how == "leave":
+        os._exit(0)
+    if how == "stubborn":
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    while True:
+        time.sleep(0.01)
+
+
+class _HostileError(Exception):
+    """An exception whose own methods raise something worse."""
+
+    def __init__(self, method: str, error: str) -> None:
+        super().__init__()
+        self._method, self._error = method, error
+
+    def _raise(self, method: str) -> None:
+        if self._method == method:
+            raise {
+                "SystemExit": SystemExit,
+                "KeyboardInterrupt": KeyboardInterrupt,
+                "LookupError": LookupError,
+            }[self._error]
+
+    def __str__(self) -> str:
+        self._raise("__str__")
+        return "hostile"
+
+    def __repr__(self) -> str:
+        self._raise("__repr__")
+        return "hostile"
+
+    @property
+    def __class__(self) -> type:  # type: ignore[override]
+        self._raise("__class__")
+        return _HostileError
+
+
+def raise_hostile(method: str, error: str) -> None:
+    raise _HostileError(method, error)
+
+
+async def async_raise_hostile(method: str, error: str) -> None:
+    raise _HostileError(method, error)
+
+
+def return_hostile(method: str, error: str) -> Any:
+    return _HostileError(method, error)
+
+
+async def async_generator_exit() -> None:
+    raise GeneratorExit
+
+
+async def async_stop_loop() -> str:
+    asyncio.get_running_loop().stop()
+    await asyncio.sleep(0)
+    return "stopped"
+
+
+async def async_cancel_current_and_return() -> str:
+    task = asyncio.current_task()
+    assert task is not None
+    task.cancel()
+    return "cancelled"
+
+
+async def async_cancel_current_and_wait() -> None:
+    await async_cancel_current_and_return()
+    await asyncio.sleep(60)
+
+
+async def async_cancel_all() -> int:
+    """Cancel every task of the loop that can be found."""
+    tasks = asyncio.all_tasks()
+    for task in tasks:
+        task.cancel()
+    return len(tasks)
+
+
+async def async_set_context(value: str) -> None:
+    _context.set(value)
+
+
+async def async_get_context() -> str | None:
+    return _context.get()
+
+
+_context: ContextVar[str | None] = ContextVar("context", default=None)
+
+
+def set_tracing() -> None:
+    sys.settrace(lambda *_: None)
+    sys.setprofile(lambda *_: None)
+
+
+def set_deadly_tracing() -> None:
+    def trace(*_: object) -> None:
+        raise SystemExit
+
+    sys.setprofile(trace)
+
+
+def set_tracing_and_hold(begun: str, tidied: str | None = None) -> None:
+    set_tracing()
+    forever(begun, tidied)
+
+
+async def async_set_tracing() -> None:
+    set_tracing()
+
+
+def get_tracing() -> list[bool]:
+    return [sys.gettrace() is not None, sys.getprofile() is not None]
+
+
+async def async_get_tracing() -> list[bool]:
+    return get_tracing()
+
+
+def change_signals() -> None:
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGALRM, signal.SIGCHLD):
+        signal.signal(number, signal.SIG_IGN)
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+
+
+def set_alarm() -> None:
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.setitimer(signal.ITIMER_REAL, 0.05)
+
+
+def outlast_alarm() -> str:
+    """Long enough for an alarm of the task before."""
+    time.sleep(0.2)
+    return "alive"
+
+
+def change_process() -> None:
+    os.chdir("/")
+    os.environ.clear()
+    locale.setlocale(locale.LC_ALL, "C")
+    sys.path.clear()
+    threading.excepthook = sys.exit
+    sys.excepthook = sys.exit
+    atexit.register(sys.exit, 3)
+
+
+def raise_in_a_thread() -> None:
+    threading.excepthook = sys.exit
+    thread = threading.Thread(target=fail)
+    thread.start()
+    thread.join()
+
+
+def replace_streams(how: str) -> None:
+    if how == "none":
+        sys.stdout = sys.stderr = None
+    else:
+        sys.stdout.close()
+        sys.stderr.close()
+
+
+def close_files(first: int) -> None:
+    os.closerange(first, 1024)
+
+
 class TestDefinitions:
     """What a bootstrap's load() gives: every function above is a task."""
 
@@ -249,7 +513,7 @@ class TestDefinitions:
         self._definitions = {
             name: define_task(value, name, config=config)
             for name, value in globals().items()
-            if isfunction(value) and value.__module__ == __name__
+            if isfunction(value) and value.__module__ == __name__ and name[0] != "_"
         }
 
     def get(self, name: str, /) -> TaskDefinition | None:

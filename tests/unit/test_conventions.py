@@ -45,6 +45,7 @@ BROAD_EXCEPTS = {
     "executors/child.py": "user code: the start-up hook and the task function",
     "executors/fork_server_main.py": "a forked child must not unwind into its server",
     "executors/soft_limit.py": "user code: handed on into the coroutine",
+    "executors/threads.py": "user code: the trace function it has set",
     "locator.py": "user code: the module a locator names",
     "recovery/reaper.py": "one step that fails must not stop the others",
     "result/task.py": "user code: an exception's __str__",

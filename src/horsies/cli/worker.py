@@ -1,6 +1,5 @@
 """`horsies worker`: run a worker process until a signal stops it."""
 
-import asyncio
 import logging
 import os
 import signal
@@ -114,6 +113,7 @@ def command(locator: str | None, *, reload: bool, **options: Unpack[WorkerOption
 
 def run_worker(app: Horsies, locator: str | None, options: WorkerOptions) -> int:
     """Run a worker with these options and return its exit code."""
+    from horsies.worker.main_loop import run_to_end
     from horsies.worker.settings import WorkerConfig
     from horsies.worker.startup import serve
 
@@ -130,7 +130,7 @@ def run_worker(app: Horsies, locator: str | None, options: WorkerOptions) -> int
         is_burst=options["burst"],
         drain_timeout_s=options["drain_timeout"],
     )
-    return asyncio.run(serve(app, settings, [signal.SIGTERM, signal.SIGINT, signal.SIGHUP]))
+    return run_to_end(serve(app, settings, [signal.SIGTERM, signal.SIGINT, signal.SIGHUP]))
 
 
 def _queues(app: Horsies, text: str) -> tuple[str, ...]:

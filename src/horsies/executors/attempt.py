@@ -1,19 +1,40 @@
 """Run one call: decode, call the function, judge, encode. All three executors share this code."""
 
+import os
+import traceback
 from asyncio import CancelledError
 from enum import Enum
 
 from horsies.clock import monotonic
 from horsies.codec.results import serialize_error_payload
 from horsies.executors.base import BegunMarks, Call, Crashed, Delivered, Interrupted
+from horsies.executors.forked_copy import end_forked_copy
 from horsies.executors.output import storable
 from horsies.executors.soft_limit import with_soft_limit
+from horsies.executors.tracing import Tracing
 from horsies.result import Err, OperationalErrorCode, TaskError, TaskResult
 from horsies.tasks.definition import TaskDefinition
 
 
-def run(definition: TaskDefinition | None, call: Call, begun: BegunMarks | None) -> Delivered:
-    """Run a plain function in this thread; Interrupted and KeyboardInterrupt propagate."""
+def run(
+    definition: TaskDefinition | None, call: Call, begun: BegunMarks | None, tracing: Tracing
+) -> Delivered:
+    """Run a plain function in this thread; Interrupted and KeyboardInterrupt propagate.
+
+    A copy of this process that the function has forked ends here.
+    """
+    own_pid, is_ok = os.getpid(), False
+    try:
+        delivered = _run(definition, call, begun, tracing)
+        is_ok = delivered.is_ok
+        return delivered
+    finally:
+        end_forked_copy(own_pid, is_ok=is_ok)
+
+
+def _run(
+    definition: TaskDefinition | None, call: Call, begun: BegunMarks | None, tracing: Tracing
+) -> Delivered:
     started_at = monotonic()
     if definition is None:
         return _unresolved(call, started_at)
@@ -24,22 +45,39 @@ def run(definition: TaskDefinition | None, call: Call, begun: BegunMarks | None)
         args, kwargs = decoded.ok_value
         if begun is not None:
             begun.begin(call.slot)
-        result = definition.judge(definition.function(*args, **kwargs))
+        try:
+            value = definition.function(*args, **kwargs)
+        finally:
+            tracing.restore()
+        result = definition.judge(value)
     except (Interrupted, KeyboardInterrupt):
         raise
     except BaseException as error:  # noqa: BLE001 - user code: SystemExit is a task error too
-        result = definition.judge_exception(error)
+        result = _judge_exception(definition, error)
     return _delivered(definition, result, started_at)
 
 
 async def run_async(
-    definition: TaskDefinition | None, call: Call, begun: BegunMarks | None
+    definition: TaskDefinition | None, call: Call, begun: BegunMarks | None, tracing: Tracing
 ) -> Delivered:
     """Run a coroutine function.
 
     CancelledError propagates, because only the caller knows who cancelled. KeyboardInterrupt
-    propagates as well, because it is not an error of the task.
+    propagates as well, because it is not an error of the task. A copy of this process that the
+    coroutine has forked ends here, or at its next await: see `end_forked_copies_of`.
     """
+    own_pid, is_ok = os.getpid(), False
+    try:
+        delivered = await _run_async(definition, call, begun, tracing)
+        is_ok = delivered.is_ok
+        return delivered
+    finally:
+        end_forked_copy(own_pid, is_ok=is_ok)
+
+
+async def _run_async(
+    definition: TaskDefinition | None, call: Call, begun: BegunMarks | None, tracing: Tracing
+) -> Delivered:
     started_at = monotonic()
     if definition is None:
         return _unresolved(call, started_at)
@@ -53,11 +91,15 @@ async def run_async(
         coroutine = definition.function(*args, **kwargs)
         if call.soft_timeout_ms is not None:
             coroutine = with_soft_limit(coroutine, call.soft_timeout_ms / 1000)
-        result = definition.judge(await coroutine)
-    except (CancelledError, GeneratorExit, Interrupted, KeyboardInterrupt):
+        try:
+            value = await coroutine
+        finally:
+            tracing.restore()
+        result = definition.judge(value)
+    except (CancelledError, Interrupted, KeyboardInterrupt):
         raise
     except BaseException as error:  # noqa: BLE001 - user code: SystemExit is a task error too
-        result = definition.judge_exception(error)
+        result = _judge_exception(definition, error)
     return _delivered(definition, result, started_at)
 
 
@@ -68,13 +110,31 @@ def from_exception(
     started_at = monotonic()
     if definition is None:
         return _unresolved(call, started_at)
-    return _delivered(definition, definition.judge_exception(error), started_at)
+    return _delivered(definition, _judge_exception(definition, error), started_at)
 
 
-def from_keyboard_interrupt(error: KeyboardInterrupt) -> Crashed:
-    """Report a KeyboardInterrupt in a task as a crash, so that it does not end the worker."""
+def crashed_by(error: BaseException) -> Crashed:
+    """Report what is not an error of a task as a crash, so that it does not end the worker."""
     reason = f"the task raised {type(error).__name__}"
     return Crashed(f"Worker process crashed: {reason}", reason, None, None)
+
+
+def _judge_exception(
+    definition: TaskDefinition, error: BaseException
+) -> TaskResult[object, object]:
+    try:
+        return definition.judge_exception(error)
+    except Interrupted:
+        raise
+    except BaseException as failure:  # noqa: BLE001 - user code: the exception's own methods
+        name, cause = type(error).__name__, type(failure).__name__
+        return TaskResult(
+            err=TaskError(
+                error_code=OperationalErrorCode.UNHANDLED_EXCEPTION,
+                message=f"task {definition.name!r} raised {name}; describing it raised {cause}",
+                data={"exception_type": name},
+            )
+        )
 
 
 def _unresolved(call: Call, started_at: float) -> Delivered:
@@ -92,7 +152,9 @@ def _delivered(
 ) -> Delivered:
     try:
         text, written = definition.settle_result(result)
-    except Exception as error:  # noqa: BLE001 - user code: serializers; a call needs an answer
+    except Interrupted:
+        raise
+    except BaseException as error:  # noqa: BLE001 - user serializers: every call needs an answer
         written = _unwritable(definition, error)
         text = serialize_error_payload(written)
     duration_s = monotonic() - started_at
@@ -101,14 +163,18 @@ def _delivered(
     return _failed(text, written.err, duration_s)
 
 
-def _unwritable(definition: TaskDefinition, error: Exception) -> TaskResult[object, TaskError]:
+def _unwritable(definition: TaskDefinition, error: BaseException) -> TaskResult[object, TaskError]:
     return TaskResult(
         err=TaskError(
             error_code=OperationalErrorCode.WORKER_SERIALIZATION_ERROR,
-            message=f"result of task {definition.name!r} cannot be written: {error!r}",
+            message=f"result of task {definition.name!r} cannot be written: {_shown(error)}",
             data={"task_name": definition.name},
         )
     )
+
+
+def _shown(error: BaseException) -> str:
+    return "".join(traceback.format_exception_only(error)).strip()  # also if its __str__ raises
 
 
 def _failed(text: str, error: object, duration_s: float) -> Delivered:

@@ -9,9 +9,10 @@ import socket
 import threading
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from types import FrameType
+from typing import Any
 
 import psutil
 
@@ -24,12 +25,17 @@ from horsies.executors.base import (
     Interrupted,
     SoftTimeout,
 )
-from horsies.executors.frames import FrameReader, Message, pack
+from horsies.executors.forked_copy import end_forked_copies_of, end_forked_copy
+from horsies.executors.frames import LONG_TEXT, FrameReader, Message, pack, pack_long
 from horsies.executors.output import NOTHING, OutputFile
 from horsies.executors.shared_page import SharedPage
+from horsies.executors.tracing import Tracing
 from horsies.tasks.definition import TaskDefinition
 
 BEAT_SECONDS = 0.5
+
+# Without the standard library's wrapper, which looks each handler up in an enum: 3 µs a call.
+_get_signal: Callable[[int], Any] = getattr(signal.getsignal, "__wrapped__", signal.getsignal)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +57,9 @@ def serve(definitions: Definitions, socket_file: int, page_file: int, output_fil
     child = _Child(definitions, connection, SharedPage(page_file), settings, output_file)
     if child.prepare():
         child.run(frames)
+    # A child that was not killed leaves its process group first: what successful tasks have left
+    # running is then left alone, see `fork_server_main`.
+    os.setpgid(0, os.getpgid(os.getppid()))
     os._exit(0)  # skips atexit hooks: those of the fork server must not run here
 
 
@@ -74,11 +83,19 @@ class _Child:
         self._page = page
         self._settings = settings
         self._output = OutputFile(output_file, settings.max_bytes)
+        self._pid = os.getpid()
         self._served_count = 0
         self._is_answering = False
         self._is_in_function = False
         self._is_terminated = False
         self._ignored_stop_sequence = 0
+        self._tracing = Tracing()
+        self._signals: dict[signal.Signals, Any] = {
+            signal.SIGTERM: self._on_terminate,
+            signal.SIGINT: signal.SIG_IGN,
+            signal.SIGALRM: self._on_soft_limit,
+            signal.SIGCHLD: signal.SIG_DFL,
+        }
         self._runner: asyncio.Runner | None = None
         self._task: asyncio.Task[object] | None = None
 
@@ -88,7 +105,9 @@ class _Child:
         try:
             for hook in self._definitions.start_hooks:
                 hook()
+                end_forked_copy(self._pid)
         except (Exception, SystemExit):  # noqa: BLE001 - user code: the worker decides what to do
+            end_forked_copy(self._pid, is_ok=False)
             self._connection.sendall(pack("failed", traceback.format_exc()))
             return False
         if self._settings.captures:
@@ -97,9 +116,8 @@ class _Child:
             faulthandler.enable()
         self._page.beat_at = monotonic()
         threading.Thread(target=self._beat, name="horsies-beat", daemon=True).start()
-        signal.signal(signal.SIGTERM, self._on_terminate)
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-        self._connection.sendall(pack("ready", os.getpid()))
+        self._restore_signals()
+        self._connection.sendall(pack("ready", self._pid))
         return True
 
     def run(self, frames: Iterator[Message]) -> None:
@@ -115,11 +133,12 @@ class _Child:
         # Begin before checking for a skip: a stop that arrives in between then has a call to end.
         self._page.begin(sequence, monotonic())
         if self._page.should_skip(sequence):
-            self._connection.sendall(pack("skipped"))
+            self._connection.sendall(pack("skipped", self._pid, sequence))
             return False
         definition = self._definitions.get(call.task_name)
         delivered = self._attempt(definition, call)
         self._is_answering = True
+        self._restore_signals()
         captured = self._output.take() if self._settings.captures else NOTHING
         if self._is_terminated:
             self._terminate()
@@ -127,32 +146,40 @@ class _Child:
             delivered = delivered._replace(log=captured.text, log_truncated=captured.is_truncated)
         self._served_count += 1
         is_retiring = self._should_retire()
-        self._connection.sendall(_pack_answer(delivered, is_retiring=is_retiring))
+        self._answer(sequence, delivered, is_retiring=is_retiring)
         self._is_answering = False
         if self._is_terminated:
             self._terminate()
         return is_retiring
 
+    def _answer(self, sequence: int, delivered: Delivered, *, is_retiring: bool) -> None:
+        """Answer a call; the worker believes only this process, and only in the calls' order."""
+        fields = ("answer", os.getpid(), sequence, is_retiring, *delivered)
+        if len(delivered.result) + len(delivered.log or "") > LONG_TEXT:
+            for frame in pack_long(*fields):
+                self._connection.sendall(frame)
+        else:
+            self._connection.sendall(pack(*fields))
+
     def _attempt(self, definition: TaskDefinition | None, call: Call) -> Delivered:
         if definition is not None and definition.is_coroutine:
             return self._attempt_coroutine(definition, call)
         if call.soft_timeout_ms is not None:
-            signal.signal(signal.SIGALRM, self._on_soft_limit)
             signal.setitimer(signal.ITIMER_REAL, call.soft_timeout_ms / 1000)
         try:
             self._is_in_function = True
-            return attempt.run(definition, call, self._definitions.begun)
+            return attempt.run(definition, call, self._definitions.begun, self._tracing)
         except SoftTimeout as error:  # it arrived after the function, while encoding the result
             return attempt.from_exception(definition, call, error)
         finally:
             self._is_answering = True
             self._is_in_function = False
-            if call.soft_timeout_ms is not None:
-                signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.setitimer(signal.ITIMER_REAL, 0)  # also an alarm that the task has set
 
     def _attempt_coroutine(self, definition: TaskDefinition, call: Call) -> Delivered:
         if self._runner is None:
             self._runner = asyncio.Runner()
+            end_forked_copies_of(self._runner.get_loop())
         try:
             return self._runner.run(self._coroutine(definition, call))
         except asyncio.CancelledError as error:
@@ -164,7 +191,13 @@ class _Child:
 
     async def _coroutine(self, definition: TaskDefinition, call: Call) -> Delivered:
         self._task = asyncio.current_task()
-        return await attempt.run_async(definition, call, self._definitions.begun)
+        return await attempt.run_async(definition, call, self._definitions.begun, self._tracing)
+
+    def _restore_signals(self) -> None:
+        """Set our signal handlers again where a task has replaced them."""
+        for number, handler in self._signals.items():
+            if _get_signal(number) != handler:
+                signal.signal(number, handler)
 
     def _should_retire(self) -> bool:
         settings = self._settings
@@ -175,6 +208,8 @@ class _Child:
         return int(psutil.Process().memory_info().rss) > settings.max_memory_mb * 1_048_576
 
     def _on_terminate(self, _number: int, _frame: FrameType | None) -> None:
+        if os.getpid() != self._pid:
+            self._terminate()  # a copy that user code forked: the signal is meant for it
         meant_for = self._page.stop_sequence
         is_late = meant_for != self._page.begun_sequence or self._is_answering
         if is_late and meant_for != self._ignored_stop_sequence:
@@ -207,18 +242,4 @@ class _Child:
             self._page.beat_at = monotonic()
             self._output.release_surplus()
             time.sleep(BEAT_SECONDS)
-        os._exit(1)
-
-
-def _pack_answer(delivered: Delivered, *, is_retiring: bool) -> bytes:
-    return pack(
-        "answer",
-        is_retiring,
-        delivered.result,
-        delivered.is_ok,
-        delivered.error_code,
-        delivered.error_message,
-        delivered.duration_s,
-        delivered.log,
-        delivered.log_truncated,
-    )
+        os.killpg(0, signal.SIGKILL)

@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import logging
-import os
 import signal
 from collections.abc import Callable, Sequence
 
@@ -11,6 +10,7 @@ from horsies.executors.base import Delivered, ExecutorStartError
 from horsies.executors.child import ChildSettings
 from horsies.executors.child_process import ChildProcess
 from horsies.executors.fork_server_client import ForkServerClient
+from horsies.executors.fork_server_main import kill_group
 from horsies.executors.frames import Message
 
 logger = logging.getLogger("horsies.worker")
@@ -66,8 +66,11 @@ class ChildPool:
     def signal(self, child: ChildProcess, signal_number: signal.Signals) -> None:
         self._server.signal(child.number, signal_number)
 
-    def kill_all(self) -> None:
+    def kill_busy(self) -> None:
+        """Kill the children that have calls; idle ones exit by themselves in `close`."""
         for child in tuple(self.children.values()):
+            if child.is_idle:
+                continue
             if self._server.is_running:
                 self.signal(child, signal.SIGKILL)
             else:
@@ -111,14 +114,14 @@ class ChildPool:
 
     def _on_message(self, child: ChildProcess, message: Message) -> None:
         match message:
-            case ["answer", bool(is_retiring), *fields]:
+            case ["answer", pid, sequence, is_retiring, *fields] if child.is_due(pid, sequence):
                 if is_retiring:  # replace it before it exits, so that the pool keeps its size
                     child.is_retiring = child.is_leaving = True
                     self._refill()
                 self.on_answer(child, Delivered(*fields))
-            case ["skipped"]:
+            case ["skipped", pid, sequence] if child.is_due(pid, sequence):
                 self.on_answer(child, None)
-            case ["ready", int(pid)]:
+            case ["ready", int(pid)] if child.pid is None:
                 child.pid = pid
                 self._failure_count = 0
                 if self._started is not None and len(self.ready()) == self._count:
@@ -127,7 +130,14 @@ class ChildPool:
             case ["failed", str(text)]:
                 child.failure = text
             case _:
-                logger.error("unknown message from %s", child.name)
+                self._distrust(child)
+
+    def _distrust(self, child: ChildProcess) -> None:
+        """Kill a child whose answers cannot be told from those of somebody else."""
+        logger.error("%s is killed: an answer was not its own", child.name)
+        child.kill_reason = "another process wrote to its connection, or an answer was out of turn"
+        child.is_distrusted = child.is_leaving = True
+        self.signal(child, signal.SIGKILL)
 
     def _on_exited(self, number: int, status: int) -> None:
         child = self.children.get(number)
@@ -175,8 +185,7 @@ class ChildPool:
         for child in tuple(self.children.values()):
             child.is_orphan = child.is_leaving = True
             if child.pid is not None:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(child.pid, signal.SIGKILL)
+                kill_group(child.pid)
             child.read()
             loop.call_later(_ORPHAN_SECONDS, self._remove_child, child, None)
         if self._started is not None and not self._started.done():

@@ -6,13 +6,20 @@ import os
 import signal
 import socket
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import psutil
 
 from horsies.executors.base import Call, Crashed, Done
 from horsies.executors.child import ChildSettings
-from horsies.executors.frames import FrameReader, Message, pack
+from horsies.executors.frames import (
+    LONG_TEXT,
+    FrameReader,
+    Message,
+    UnreadableFrameError,
+    pack,
+    pack_long,
+)
 from horsies.executors.output import Captured, OutputFile, anonymous_file
 from horsies.executors.shared_page import MAX_QUEUED, PAGE_BYTES, SharedPage
 
@@ -73,7 +80,8 @@ class ChildProcess:
         self.is_retiring = False
         self.is_orphan = False
         self.failure: str | None = None
-        self.kill_reason: str | None = None  # the limit for which it was killed
+        self.kill_reason: str | None = None
+        self.is_distrusted = False  # what arrives from it is no longer read
         self._loop = asyncio.get_running_loop()
         self._on_message = on_message
         self._on_disconnect = on_disconnect
@@ -84,6 +92,7 @@ class ChildProcess:
         self._output = OutputFile(anonymous_file(), settings.max_bytes)
         self._frames = FrameReader()
         self._outgoing = bytearray()
+        self._unpacked: deque[Iterator[bytes]] = deque()
         self._is_flush_due = False
         self._is_writing = False
         self._is_closed = False
@@ -116,6 +125,10 @@ class ChildProcess:
         return self._queue[0] if self._queue else None
 
     @property
+    def is_idle(self) -> bool:
+        return self.pid is not None and not self._queue
+
+    @property
     def has_room(self) -> bool:
         return len(self._queue) < MAX_QUEUED
 
@@ -127,19 +140,26 @@ class ChildProcess:
         run.sequence = self._sequence
         self._queue.append(run)
         call = run.call
-        self.send(
-            pack(
-                run.sequence,
-                call.task_id,
-                call.task_name,
-                call.attempt,
-                call.args,
-                call.kwargs,
-                call.timeout_ms,
-                call.soft_timeout_ms,
-                call.slot,
-            )
+        fields = (
+            run.sequence,
+            call.task_id,
+            call.task_name,
+            call.attempt,
+            call.args,
+            call.kwargs,
+            call.timeout_ms,
+            call.soft_timeout_ms,
+            call.slot,
         )
+        if len(call.args or "") + len(call.kwargs or "") > LONG_TEXT:
+            self._send_long(pack_long(*fields))
+        else:
+            self.send(pack(*fields))
+
+    def is_due(self, pid: int, sequence: int) -> bool:
+        """Whether an answer is from this child itself and to the call at the head of its queue."""
+        is_next = bool(self._queue) and sequence == self._sequence - len(self._queue) + 1
+        return is_next and pid == self.pid
 
     def pop_answered(self) -> Run | None:
         """Remove and return the call that was just answered; None if it was withdrawn."""
@@ -167,14 +187,25 @@ class ChildProcess:
         return [run for run in tuple(self._queue) if run is not None and self.withdraw(run)]
 
     def send(self, frame: bytes) -> None:
+        if self._unpacked:
+            self._send_long(iter((frame,)))  # behind the long messages, to keep the order
+            return
         self._outgoing += frame
+        self._schedule_flush()
+
+    def _send_long(self, frames: Iterator[bytes]) -> None:
+        """Send a message whose frames are made only as the socket takes them."""
+        self._unpacked.append(frames)
+        self._schedule_flush()
+
+    def _schedule_flush(self) -> None:
         if not self._is_flush_due and not self._is_writing:
             self._is_flush_due = True
             self._loop.call_soon(self._flush)
 
     def read(self) -> None:
         """Read everything that has arrived."""
-        while not self._is_closed:
+        while not self._is_closed and not self.is_distrusted:
             try:
                 received = self._socket.recv(65_536)
             except BlockingIOError:
@@ -185,8 +216,16 @@ class ChildProcess:
                 self._loop.remove_reader(self._socket.fileno())
                 self._on_disconnect(self)
                 return
+            self._handle(received)
+
+    def _handle(self, received: bytes) -> None:
+        try:
             for message in self._frames.feed(received):
                 self._on_message(self, message)
+                if self.is_distrusted:
+                    return
+        except UnreadableFrameError:
+            self._on_message(self, [])
 
     def memory_mb(self) -> float:
         """Return its resident memory; 0 if it is gone."""
@@ -216,6 +255,8 @@ class ChildProcess:
         self._is_flush_due = False
         if self._is_closed:
             return
+        if self._unpacked:
+            self._pack_more()
         try:
             sent_count = self._socket.send(self._outgoing)
         except BlockingIOError:
@@ -223,12 +264,21 @@ class ChildProcess:
         except OSError:
             sent_count = len(self._outgoing)  # it is gone; the fork server reports its exit
         del self._outgoing[:sent_count]
-        if bool(self._outgoing) is not self._is_writing:
+        has_more = bool(self._outgoing or self._unpacked)
+        if has_more is not self._is_writing:
             self._is_writing = not self._is_writing
             if self._is_writing:
                 self._loop.add_writer(self._socket.fileno(), self._flush)
             else:
                 self._loop.remove_writer(self._socket.fileno())
+
+    def _pack_more(self) -> None:
+        while self._unpacked and len(self._outgoing) < LONG_TEXT:
+            frame = next(self._unpacked[0], None)
+            if frame is None:
+                self._unpacked.popleft()
+            else:
+                self._outgoing += frame
 
 
 def describe_crash(child: ChildProcess, status: int | None) -> Crashed:

@@ -1,17 +1,21 @@
 """The worker's side of the fork server: start it, request children, learn of their exits."""
 
 import asyncio
+import contextlib
 import os
 import signal
 import socket
 import subprocess
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from horsies.executors.base import ExecutorStartError
 from horsies.executors.fork_server_main import CONTROL_VARIABLE, FORK, REQUEST
 from horsies.executors.frames import FrameReader
 
 START_SECONDS = 120.0
+# How long a fork server may take to kill its children and exit.
+_EXIT_SECONDS = 2.0
 
 
 class ForkServerClient:
@@ -25,11 +29,15 @@ class ForkServerClient:
         on_lost: Callable[[], None],
     ) -> None:
         self._argv = argv
+        # As they are now: a task in the worker may change both before the server has to restart.
+        self._environment = dict(os.environ)
+        self._directory = Path.cwd()
         self._on_exited = on_exited
         self._on_lost = on_lost
         self._control: socket.socket | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self._ready: asyncio.Future[None] | None = None
+        self._is_ready = False
 
     @property
     def is_running(self) -> bool:
@@ -42,10 +50,10 @@ class ForkServerClient:
     async def start(self) -> None:
         """Start it and wait until it has imported the app; raise ExecutorStartError if it fails."""
         loop = asyncio.get_running_loop()
-        self._ready = loop.create_future()
+        self._ready, self._is_ready = loop.create_future(), False
         self._control, server_socket = socket.socketpair()
         environment = {
-            **os.environ,
+            **self._environment,
             "HORSIES_CHILD_PROCESS": "1",
             CONTROL_VARIABLE: f"{server_socket.fileno()}:{os.getpid()}",
         }
@@ -54,6 +62,7 @@ class ForkServerClient:
                 self._argv,
                 pass_fds=[server_socket.fileno()],
                 env=environment,
+                cwd=self._directory,
                 stdin=subprocess.DEVNULL,
             )
         self._frames = FrameReader()
@@ -61,6 +70,7 @@ class ForkServerClient:
         try:
             async with asyncio.timeout(START_SECONDS):
                 await self._ready
+            self._is_ready = True
         except TimeoutError:
             raise ExecutorStartError(
                 f"the fork server was not ready within {START_SECONDS:.0f} s"
@@ -82,11 +92,17 @@ class ForkServerClient:
         """End the fork server and its remaining children."""
         if self._control is not None:
             asyncio.get_running_loop().remove_reader(self._control.fileno())
+            with contextlib.suppress(OSError):
+                self._control.shutdown(socket.SHUT_RDWR)  # also if a forked copy of us holds it
             self._control.close()
             self._control = None
         if self._process is not None:
-            self._process.kill()
-            self._process.wait()
+            try:
+                # While it still loads the app it has no children, and may take long.
+                self._process.wait(_EXIT_SECONDS if self._is_ready else 0)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
 
     def _read(self) -> None:
         if self._control is None:

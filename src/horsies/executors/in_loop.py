@@ -1,12 +1,24 @@
 """Run `async def` tasks on the worker's own event loop, many at once."""
 
 import asyncio
+import contextvars
 from typing import Unpack
 
 from horsies.clock import monotonic
 from horsies.executors import attempt
-from horsies.executors.base import Call, Crashed, Definitions, Delivered, Done, TimedOut
+from horsies.executors.base import (
+    Call,
+    Crashed,
+    Definitions,
+    Delivered,
+    Done,
+    Interrupted,
+    TimedOut,
+)
+from horsies.executors.forked_copy import end_forked_copies_of
 from horsies.executors.local import LocalExecutor, LocalOptions, LocalRun
+from horsies.executors.own_tasks import hide_own_tasks, is_user_code
+from horsies.executors.tracing import Tracing
 
 
 class _Run(LocalRun):
@@ -39,6 +51,14 @@ class InLoopExecutor(LocalExecutor[_Run]):
     def free_slots(self) -> int:
         return max(0, self._slots - self._busy_count - len(self._waiting))
 
+    async def start(self) -> None:
+        await super().start()
+        # No call inherits context variables from the call that ended before it.
+        self._context = contextvars.copy_context()
+        self._tracing = Tracing()
+        end_forked_copies_of(self._loop)
+        hide_own_tasks(self._loop)
+
     def submit(self, call: Call, done: Done) -> None:
         run = _Run(call, done)
         self._runs[call.task_id] = run
@@ -51,7 +71,7 @@ class InLoopExecutor(LocalExecutor[_Run]):
         self._busy_count += 1
         self._idle.clear()
         run.is_dispatched = True
-        run.task = self._loop.create_task(self._serve(run))
+        run.task = self._loop.create_task(self._serve(run), context=self._context.copy())
         limit_ms = run.call.timeout_ms
         if limit_ms is not None:
             run.timers.append(self._loop.call_later(limit_ms / 1000, self._time_out, run))
@@ -64,14 +84,17 @@ class InLoopExecutor(LocalExecutor[_Run]):
         definition = self._definitions.get(call.task_name)
         run.buffer = self._capture.begin()
         run.begun_at = monotonic()
+        is_user_code.set(True)
         ended: Delivered | Crashed | None
         try:
-            ended = await attempt.run_async(definition, call, self._definitions.begun)
+            ended = await attempt.run_async(
+                definition, call, self._definitions.begun, self._tracing
+            )
         except asyncio.CancelledError as error:
             # Either we cancelled, or user code raised it: then it is an exception like any other.
             ended = None if run.is_ending() else attempt.from_exception(definition, call, error)
-        except KeyboardInterrupt as error:
-            ended = attempt.from_keyboard_interrupt(error)
+        except (KeyboardInterrupt, Interrupted) as error:
+            ended = attempt.crashed_by(error)
         self._end(run, ended)
 
     def _time_out(self, run: _Run) -> None:

@@ -108,25 +108,27 @@ class OutputFile:
     def __init__(self, file: int, max_bytes: int) -> None:
         self.file = file
         self._max_bytes = max_bytes
+        self._stdout: io.TextIOWrapper | None = None
+        self._stderr: io.TextIOWrapper | None = None
 
     def redirect_standard_streams(self) -> None:
         """Redirect the output of this process here, unbuffered, so that a kill loses nothing."""
         sys.stdout.flush()
         sys.stderr.flush()
-        for number, name in ((1, "stdout"), (2, "stderr")):
+        for number, earlier in ((1, sys.stdout), (2, sys.stderr)):
             os.dup2(self.file, number)
-            earlier = getattr(sys, name)
             if isinstance(earlier, io.TextIOWrapper):
                 earlier.reconfigure(line_buffering=True)
-            raw = io.FileIO(number, "w", closefd=False)
-            stream = io.TextIOWrapper(
-                raw,
-                encoding="utf-8",
-                errors="backslashreplace",
-                write_through=True,
-            )
-            setattr(sys, name, stream)
+        self._restore_streams()
         _log_to_standard_error()
+
+    def _restore_streams(self) -> None:
+        """Give this process its standard streams, also after a task has replaced or closed them."""
+        if self._stdout is None or self._stdout.closed:
+            self._stdout = _stream(1)
+        if self._stderr is None or self._stderr.closed:
+            self._stderr = _stream(2)
+        sys.stdout, sys.stderr = self._stdout, self._stderr
 
     def captured(self) -> Captured:
         """Return the tail of the output."""
@@ -139,9 +141,10 @@ class OutputFile:
 
     def take(self) -> Captured:
         """Return the tail and clear the file."""
-        with contextlib.suppress(OSError, ValueError):
+        with contextlib.suppress(Exception):  # user code: it may have put anything there
             sys.stdout.flush()
             sys.stderr.flush()
+        self._restore_streams()
         captured = self.captured()
         if captured.text is not None:
             with contextlib.suppress(OSError):
@@ -181,6 +184,11 @@ def _log_to_standard_error() -> None:
     handler.setLevel(logging.INFO)
     handler.setFormatter(logging.Formatter(LINE_FORMAT))
     root.addHandler(handler)
+
+
+def _stream(number: int) -> io.TextIOWrapper:
+    raw = io.FileIO(number, "w", closefd=False)
+    return io.TextIOWrapper(raw, encoding="utf-8", errors="backslashreplace", write_through=True)
 
 
 def _text(tail: bytes) -> str:

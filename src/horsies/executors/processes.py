@@ -179,7 +179,7 @@ class ProcessExecutor:
         if kill:
             for run in self._runs.values():
                 run.is_stopped = True
-            self._pool.kill_all()
+            self._pool.kill_busy()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self._grace_seconds if kill else None):
                 while self._in_flight_count:

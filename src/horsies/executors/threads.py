@@ -22,6 +22,7 @@ from horsies.executors.base import (
     TimedOut,
 )
 from horsies.executors.local import LocalExecutor, LocalOptions, LocalRun
+from horsies.executors.tracing import Tracing
 
 
 class _Run(LocalRun):
@@ -80,7 +81,7 @@ class ThreadExecutor(LocalExecutor[_Run]):
         for _ in range(self._slots):
             self._queue.put(None)
 
-    def _attempt(self, run: _Run) -> Delivered | Crashed:
+    def _attempt(self, run: _Run, tracing: Tracing) -> Delivered | Crashed:
         """Run one call in the thread; an interruption may hit any part of this method."""
         run.buffer = self._capture.begin()
         run.begun_at = monotonic()
@@ -88,11 +89,11 @@ class ThreadExecutor(LocalExecutor[_Run]):
             self._loop.call_soon_threadsafe(self._set_timers, run)
         definition = self._definitions.get(run.call.task_name)
         try:
-            return attempt.run(definition, run.call, self._definitions.begun)
+            return attempt.run(definition, run.call, self._definitions.begun, tracing)
         except SoftTimeout as error:  # it arrived after the function, while encoding the result
             return attempt.from_exception(definition, run.call, error)
         except KeyboardInterrupt as error:
-            return attempt.from_keyboard_interrupt(error)
+            return attempt.crashed_by(error)
 
     def _on_run_ended(self, run: _Run) -> None:
         """Called in the thread; one wake-up of the loop collects all runs that ended by then."""
@@ -148,7 +149,7 @@ class _Thread(threading.Thread):
         self,
         name: str,
         queue: "SimpleQueue[_Run | None]",
-        attempt: Callable[[_Run], Delivered | Crashed],
+        attempt: Callable[[_Run, Tracing], Delivered | Crashed],
         on_ended: Callable[[_Run], None],
     ) -> None:
         super().__init__(name=name, daemon=True)
@@ -156,15 +157,18 @@ class _Thread(threading.Thread):
         self._attempt = attempt
         self._on_ended = on_ended
         self._current: _Run | None = None
+        self._is_interrupted = False
         self._lock = threading.Lock()
 
     def interrupt(self, run: _Run, error: type[BaseException]) -> None:
         """Raise `error` in the thread if it is still in `run`."""
         with self._lock:
             if self._current is run:
+                self._is_interrupted = True
                 _raise_in_thread(self.ident, error)
 
     def run(self) -> None:
+        tracing = Tracing()
         while (run := self._queue.get()) is not None:
             try:
                 try:
@@ -173,20 +177,41 @@ class _Thread(threading.Thread):
                         self  # before the check: either stop() sees the thread, or we see the stop
                     )
                     if not run.is_stopped:
-                        run.ended = self._attempt(run)
+                        run.ended = self._attempt(run, tracing)
                 finally:
                     self._end_run()
             except (Interrupted, SoftTimeout):
                 self._end_run()  # the exception may have arrived inside the first _end_run
+            except BaseException as error:  # noqa: BLE001 - user code: its trace function may run in ours
+                self._end_run()
+                run.ended = attempt.crashed_by(error)
             self._on_ended(run)
 
     def _end_run(self) -> None:
         """Refuse further interruptions: the next run belongs to another task."""
         with self._lock:
             self._current = None
-            _raise_in_thread(self.ident, None)
+        if self._is_interrupted:
+            self._take_interruption()
+            self._is_interrupted = False
+
+    def _take_interruption(self) -> None:
+        """Replace an interruption that may still be under way by one that ends here.
+
+        Python could also withdraw it, but then it would go on looking for it: every thread of the
+        worker would be slower, and hang in code that is traced (CPython 3.11).
+        """
+        try:
+            _raise_in_thread(self.ident, _TakenError)
+            while True:
+                pass
+        except _TakenError:
+            pass
 
 
-def _raise_in_thread(ident: int | None, error: type[BaseException] | None) -> None:
-    target = None if error is None else ctypes.py_object(error)
-    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(ident or 0), target)
+class _TakenError(BaseException):
+    """Takes the place of an interruption that came too late."""
+
+
+def _raise_in_thread(ident: int | None, error: type[BaseException]) -> None:
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(ident or 0), ctypes.py_object(error))

@@ -60,7 +60,7 @@ def dump_exception(error: BaseException | dict[str, Any] | None) -> dict[str, An
         return error
     try:
         message = str(error)
-    except Exception:  # noqa: BLE001  # user code: __str__ may fail, but every error must be reported
+    except (Exception, SystemExit, KeyboardInterrupt):  # noqa: BLE001  # __str__ is user code
         message = "<exception without text>"
     lines = traceback.format_exception(error)
     return {"type": type(error).__name__, "message": message, "traceback": "".join(lines)}

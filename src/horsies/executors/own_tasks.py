@@ -1,0 +1,29 @@
+"""Keep the worker's own asyncio tasks out of `asyncio.all_tasks()`.
+
+User coroutines share the worker's event loop. One that cancels all tasks of its loop, as some
+libraries do at their end, must not meet the worker's services or the calls of other tasks.
+"""
+
+import asyncio
+from contextvars import ContextVar
+from typing import Any
+
+# Tasks that user code starts inherit this with their context; only these are listed.
+is_user_code: ContextVar[bool] = ContextVar("horsies_is_user_code", default=False)
+
+
+def hide_own_tasks(loop: asyncio.AbstractEventLoop) -> None:
+    """Hide all tasks of the running `loop`, and from now on those that user code did not start."""
+    for task in asyncio.all_tasks(loop):
+        asyncio._unregister_task(task)
+    if loop.get_task_factory() is None:
+        loop.set_task_factory(_make_task)
+
+
+def _make_task(
+    loop: asyncio.AbstractEventLoop, coroutine: Any, **options: Any
+) -> "asyncio.Task[Any]":
+    task = asyncio.Task(coroutine, loop=loop, **options)
+    if not is_user_code.get():
+        asyncio._unregister_task(task)
+    return task
