@@ -56,9 +56,14 @@ def test_reset_asks_first(project: Path) -> None:
     assert not data.exists()
 
 
-def test_commands_show_the_port(project: Path) -> None:
+def _free_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as probe:
-        port = probe.getsockname()[1]
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def test_commands_show_the_port(project: Path) -> None:
+    port = _free_port()
     refused = _pg(project, "url", "--tcp")
     started = _pg(project, "start", "--port", str(port))
     shown = _pg(project, "url", "--tcp")
@@ -69,6 +74,32 @@ def test_commands_show_the_port(project: Path) -> None:
     assert "horsies pg start --port" in refused.stderr
     with psycopg.connect(shown.stdout.strip()) as connection:
         assert connection.info.port == port
-    assert started.stdout == shown.stdout
-    assert f"tcp url    {shown.stdout}" in status.stdout
+    assert started.stdout == f"postgresql://horsies:***@127.0.0.1:{port}/horsies\n"
+    assert "horsies pg url --tcp" in started.stderr
+    assert f"tcp url    {started.stdout}" in status.stdout
     assert selected.stdout == "42\n"
+
+
+def test_password_is_printed_only_when_asked_for(project: Path) -> None:
+    port = str(_free_port())
+    commands = [
+        ("start", "--port", port),
+        ("start", "--port", port),  # it runs already
+        ("start", "--port", str(_free_port())),  # refused
+        ("start",),
+        ("status",),
+        ("url",),
+        ("psql", "-XAtc", "select 1"),
+        ("psql", "-XAtc", "no such statement"),
+        ("stop",),
+        ("status",),
+        ("url", "--tcp"),  # nothing runs
+    ]
+
+    answers = [_pg(project, *command) for command in commands]
+
+    directory = project / ".horsies/pg"
+    password = (directory / "password").read_text().strip()
+    assert [answer.args for answer in answers if password in answer.stdout + answer.stderr] == []
+    assert password not in (directory / "log").read_text()
+    assert password not in (directory / "server.json").read_text()

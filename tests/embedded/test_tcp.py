@@ -62,6 +62,15 @@ def test_password_in_a_private_file_lets_its_owner_in(
     assert f":{file.read_text().strip()}@" in printed
 
 
+def test_password_does_not_show_in_a_repr(acquire: Acquire, project: Path, port: int) -> None:
+    server = acquire(port=port)
+    password = (server.directory / "password").read_text().strip()
+
+    assert password in (server.tcp_url or "")
+    assert password not in repr(server)
+    assert password not in repr(embedded_postgres.status(project))
+
+
 def test_nobody_gets_in_without_the_password(acquire: Acquire, port: int) -> None:
     acquire(port=port)
 

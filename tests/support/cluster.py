@@ -15,18 +15,27 @@ from psycopg import sql
 
 from horsies import embedded_postgres
 from horsies.embedded_postgres import locks
+from horsies.embedded_postgres.home import locate
 from support.eventually import eventually
 from support.urls import changed
 
 RUN_DIRECTORY = "HORSIES_TEST_RUN_DIRECTORY"  # set by the controlling process, inherited by workers
 CONFIGURED_URL = "HORSIES_TEST_DATABASE_URL"
 
-FAST_SETTINGS = {
-    "fsync": "off",
-    "synchronous_commit": "off",
-    "full_page_writes": "off",
-    "max_connections": "200",
-}
+
+def fast_settings(directory: Path) -> dict[str, str]:
+    """Settings for a server that loses data with the machine and lets in whoever reaches it.
+
+    A server of root otherwise lets in root alone; PgBouncer runs as the server's user, and before
+    PostgreSQL 16 root could not log in as the roles that tests make.
+    """
+    return {
+        "fsync": "off",
+        "synchronous_commit": "off",
+        "full_page_writes": "off",
+        "max_connections": "200",
+        "hba_file": str(locate(directory).data / "pg_hba.conf"),
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +101,9 @@ def run_server() -> Iterator[Server]:
     if configured := os.environ.get(CONFIGURED_URL):
         yield Server(configured, owner=_make_owner(configured))
         return
+    directory = run_directory()
     server = embedded_postgres.acquire(
-        run_directory(), idle_timeout=5, quiet=True, settings=FAST_SETTINGS
+        directory, idle_timeout=5, quiet=True, settings=fast_settings(directory)
     )
     try:
         yield Server(server.superuser_url, owner="horsies")

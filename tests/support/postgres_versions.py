@@ -52,7 +52,7 @@ def running(major: int) -> Iterator[embedded_postgres.EmbeddedServer]:
     directory = cluster.make_directory()
     try:
         server = embedded_postgres.acquire(
-            directory, idle_timeout=5, quiet=True, settings=cluster.FAST_SETTINGS
+            directory, idle_timeout=5, quiet=True, settings=cluster.fast_settings(directory)
         )
         try:
             yield server

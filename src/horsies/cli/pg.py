@@ -9,6 +9,7 @@ from typing import TypeVar
 import click
 
 from horsies import embedded_postgres
+from horsies.config.database import mask_url
 
 Command = TypeVar("Command", bound=Callable[..., object])
 
@@ -32,7 +33,9 @@ def command() -> None:
 
 
 @command.command()
-@click.option("--tcp", is_flag=True, help="Print the URL of a server started with --port.")
+@click.option(
+    "--tcp", is_flag=True, help="Print the URL of a server started with --port, with its password."
+)
 @_directory_option
 def url(directory: Path | None, tcp: bool) -> None:
     """Print the URL of the server; start the server if necessary.
@@ -60,7 +63,7 @@ def status(directory: Path | None) -> None:
         "version": found.version,
         "process": found.postmaster_pid,
         "url": found.url,
-        "tcp url": found.tcp_url,
+        "tcp url": found.tcp_url and mask_url(found.tcp_url),
     }
     for name, value in lines.items():
         if value is not None:
@@ -84,10 +87,14 @@ def status(directory: Path | None) -> None:
 def start(idle_timeout: float, port: int | None, directory: Path | None) -> None:
     """Start the server and leave it running until `horsies pg stop`.
 
-    A running server keeps the idle timeout and the port with which it was started.
+    A running server keeps the idle timeout and the port with which it was started. `horsies pg url
+    --tcp` prints the password of the port.
     """
     server = embedded_postgres.acquire(directory, idle_timeout=idle_timeout, port=port)
-    click.echo(server.url if port is None else server.tcp_url)
+    if port is None or server.tcp_url is None:
+        return click.echo(server.url)
+    click.echo(mask_url(server.tcp_url))
+    return click.echo("to print it with the password, run: horsies pg url --tcp", err=True)
 
 
 @command.command()

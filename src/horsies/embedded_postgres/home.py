@@ -51,6 +51,14 @@ class Home:
         return self.directory / "password"
 
     @property
+    def login_rules(self) -> Path:
+        return self.directory / "pg_hba.conf"
+
+    @property
+    def login_names(self) -> Path:
+        return self.directory / "pg_ident.conf"
+
+    @property
     def use_lock(self) -> Path:
         return self.directory / "use.lock"
 

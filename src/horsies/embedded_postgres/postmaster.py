@@ -12,7 +12,7 @@ from urllib.parse import quote
 import psutil
 import psycopg
 
-from horsies.embedded_postgres import tcp
+from horsies.embedded_postgres import logins, tcp
 from horsies.embedded_postgres.home import all_socket_files, socket_file
 from horsies.embedded_postgres.launch import Launch
 from horsies.embedded_postgres.privileges import is_private
@@ -93,6 +93,7 @@ def start(launch: Launch, log: int) -> "subprocess.Popen[bytes]":
     if launch.port is not None and not socket.name.endswith(f".{launch.port}"):
         # PostgreSQL names its socket after the port, but our URLs must not depend on the port.
         socket.symlink_to(f".s.PGSQL.{launch.port}")
+    logins.write_rules(launch)
     return launch.account.start(_command(launch), log=log, environment=environment)
 
 
@@ -115,6 +116,7 @@ def stop(data: Path) -> bool:
 def _command(launch: Launch) -> list[str | Path]:
     settings = {
         **tcp.settings(launch.port),
+        **logins.settings(launch),
         "unix_socket_directories": str(launch.socket_directory),
         "unix_socket_permissions": "0700",
         "cluster_name": "horsies-embedded",

@@ -65,8 +65,8 @@ class Account:
 
 def server_account() -> Account:
     uid = os.geteuid()
+    _require_name(uid)
     if uid != 0:
-        _require_name(uid)
         return Account(uid, os.getegid(), is_dropped=False)
     name = os.environ.get("HORSIES_PG_USER") or "nobody"
     try:

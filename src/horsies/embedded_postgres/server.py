@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from horsies.embedded_postgres import locks, postmaster, tcp
@@ -28,7 +28,7 @@ class EmbeddedServer:
 
     url: str
     superuser_url: str
-    tcp_url: str | None
+    tcp_url: str | None = field(repr=False)  # holds a password
     version: str
     directory: Path
     _reference: FileLock
@@ -43,7 +43,7 @@ class ServerStatus:
     is_running: bool
     version: str | None
     url: str | None
-    tcp_url: str | None
+    tcp_url: str | None = field(repr=False)  # holds a password
     postmaster_pid: int | None
 
 
