@@ -1,5 +1,6 @@
 """Run one call: decode, call the function, judge, encode. All three executors share this code."""
 
+import os
 import traceback
 from asyncio import CancelledError
 from enum import Enum
@@ -7,7 +8,6 @@ from enum import Enum
 from horsies.clock import monotonic
 from horsies.codec.results import serialize_error_payload
 from horsies.executors.base import BegunMarks, Call, Crashed, Delivered, Interrupted
-from horsies.executors.forked_copy import end_forked_copy
 from horsies.executors.host import Host
 from horsies.executors.output import storable
 from horsies.executors.soft_limit import with_soft_limit
@@ -28,7 +28,8 @@ def run(
         is_ok = delivered.is_ok
         return delivered
     finally:
-        end_forked_copy(host.pid, is_ok=is_ok)
+        if host.is_copy:
+            os._exit(0 if is_ok else 1)
 
 
 def _run(
@@ -71,7 +72,8 @@ async def run_async(
         is_ok = delivered.is_ok
         return delivered
     finally:
-        end_forked_copy(host.pid, is_ok=is_ok)
+        if host.is_copy:
+            os._exit(0 if is_ok else 1)
 
 
 async def _run_async(

@@ -87,7 +87,7 @@ class _Child:
         self._settings = settings
         self._output = OutputFile(output_file, settings.max_bytes)
         self._host = Host()
-        self._pid = self._host.pid
+        self._pid = os.getpid()
         self._served_count = 0
         self._is_answering = False
         self._is_in_function = False
@@ -159,12 +159,12 @@ class _Child:
 
     def _answer(self, sequence: int, delivered: Delivered, *, is_retiring: bool) -> None:
         """Answer a call; the worker believes only this process, and only in the calls' order."""
-        fields = ("answer", os.getpid(), sequence, is_retiring, *delivered)
-        if len(delivered.result) + len(delivered.log or "") > LONG_TEXT:
-            for frame in pack_long(*fields):
-                self._connection.sendall(frame)
-        else:
-            self._connection.sendall(pack(*fields))
+        pid = os.getpid()
+        if len(delivered.result) + len(delivered.log or "") <= LONG_TEXT:
+            self._connection.sendall(pack("answer", pid, sequence, is_retiring, *delivered))
+            return
+        for frame in pack_long("answer", pid, sequence, is_retiring, *delivered):
+            self._connection.sendall(frame)
 
     def _attempt(self, definition: TaskDefinition | None, call: Call) -> Delivered:
         if definition is not None and definition.is_coroutine:

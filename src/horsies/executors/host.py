@@ -7,10 +7,11 @@ import sys
 class Host:
     """Make it in the thread that will run user code, before it does."""
 
-    __slots__ = ("_profile", "_trace", "pid")
+    __slots__ = ("_profile", "_trace", "is_copy")
 
     def __init__(self) -> None:
-        self.pid = os.getpid()
+        self.is_copy = False  # whether user code has forked the process in which this is read
+        os.register_at_fork(after_in_child=self._become_copy)
         self._trace = sys.gettrace()
         self._profile = sys.getprofile()
 
@@ -20,3 +21,6 @@ class Host:
             sys.settrace(self._trace)
         if sys.getprofile() is not self._profile:
             sys.setprofile(self._profile)
+
+    def _become_copy(self) -> None:
+        self.is_copy = True
