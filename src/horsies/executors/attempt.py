@@ -8,32 +8,32 @@ from enum import Enum
 from horsies.clock import monotonic
 from horsies.codec.results import serialize_error_payload
 from horsies.executors.base import BegunMarks, Call, Crashed, Delivered, Interrupted
-from horsies.executors.forked_copy import end_forked_copy
+from horsies.executors.host import Host
 from horsies.executors.output import storable
 from horsies.executors.soft_limit import with_soft_limit
-from horsies.executors.tracing import Tracing
 from horsies.result import Err, OperationalErrorCode, TaskError, TaskResult
 from horsies.tasks.definition import TaskDefinition
 
 
 def run(
-    definition: TaskDefinition | None, call: Call, begun: BegunMarks | None, tracing: Tracing
+    definition: TaskDefinition | None, call: Call, begun: BegunMarks | None, host: Host
 ) -> Delivered:
     """Run a plain function in this thread; Interrupted and KeyboardInterrupt propagate.
 
     A copy of this process that the function has forked ends here.
     """
-    own_pid, is_ok = os.getpid(), False
+    is_ok = False
     try:
-        delivered = _run(definition, call, begun, tracing)
+        delivered = _run(definition, call, begun, host)
         is_ok = delivered.is_ok
         return delivered
     finally:
-        end_forked_copy(own_pid, is_ok=is_ok)
+        if host.is_copy:
+            os._exit(0 if is_ok else 1)
 
 
 def _run(
-    definition: TaskDefinition | None, call: Call, begun: BegunMarks | None, tracing: Tracing
+    definition: TaskDefinition | None, call: Call, begun: BegunMarks | None, host: Host
 ) -> Delivered:
     started_at = monotonic()
     if definition is None:
@@ -48,7 +48,7 @@ def _run(
         try:
             value = definition.function(*args, **kwargs)
         finally:
-            tracing.restore()
+            host.restore_tracing()
         result = definition.judge(value)
     except (Interrupted, KeyboardInterrupt):
         raise
@@ -58,7 +58,7 @@ def _run(
 
 
 async def run_async(
-    definition: TaskDefinition | None, call: Call, begun: BegunMarks | None, tracing: Tracing
+    definition: TaskDefinition | None, call: Call, begun: BegunMarks | None, host: Host
 ) -> Delivered:
     """Run a coroutine function.
 
@@ -66,17 +66,18 @@ async def run_async(
     propagates as well, because it is not an error of the task. A copy of this process that the
     coroutine has forked ends here, or at its next await: see `end_forked_copies_of`.
     """
-    own_pid, is_ok = os.getpid(), False
+    is_ok = False
     try:
-        delivered = await _run_async(definition, call, begun, tracing)
+        delivered = await _run_async(definition, call, begun, host)
         is_ok = delivered.is_ok
         return delivered
     finally:
-        end_forked_copy(own_pid, is_ok=is_ok)
+        if host.is_copy:
+            os._exit(0 if is_ok else 1)
 
 
 async def _run_async(
-    definition: TaskDefinition | None, call: Call, begun: BegunMarks | None, tracing: Tracing
+    definition: TaskDefinition | None, call: Call, begun: BegunMarks | None, host: Host
 ) -> Delivered:
     started_at = monotonic()
     if definition is None:
@@ -94,7 +95,7 @@ async def _run_async(
         try:
             value = await coroutine
         finally:
-            tracing.restore()
+            host.restore_tracing()
         result = definition.judge(value)
     except (CancelledError, Interrupted, KeyboardInterrupt):
         raise

@@ -11,6 +11,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from importlib import import_module
 from types import FrameType
 from typing import Any
 
@@ -27,15 +28,17 @@ from horsies.executors.base import (
 )
 from horsies.executors.forked_copy import end_forked_copies_of, end_forked_copy
 from horsies.executors.frames import LONG_TEXT, FrameReader, Message, pack, pack_long
+from horsies.executors.host import Host
 from horsies.executors.output import NOTHING, OutputFile
 from horsies.executors.shared_page import SharedPage
-from horsies.executors.tracing import Tracing
 from horsies.tasks.definition import TaskDefinition
 
 BEAT_SECONDS = 0.5
 
-# Without the standard library's wrapper, which looks each handler up in an enum: 3 µs a call.
-_get_signal: Callable[[int], Any] = getattr(signal.getsignal, "__wrapped__", signal.getsignal)
+# The signals whose handlers are ours between two tasks; plain integers, which compare quickly.
+_SIGNALS = tuple(map(int, (signal.SIGTERM, signal.SIGINT, signal.SIGALRM, signal.SIGCHLD)))
+# The wrapper in `signal` looks each handler up in an enum, which doubled the cost of a short call.
+_get_signal: Callable[[int], object] = import_module("_signal").getsignal
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,19 +86,20 @@ class _Child:
         self._page = page
         self._settings = settings
         self._output = OutputFile(output_file, settings.max_bytes)
+        self._host = Host()
         self._pid = os.getpid()
         self._served_count = 0
         self._is_answering = False
         self._is_in_function = False
         self._is_terminated = False
         self._ignored_stop_sequence = 0
-        self._tracing = Tracing()
-        self._signals: dict[signal.Signals, Any] = {
-            signal.SIGTERM: self._on_terminate,
-            signal.SIGINT: signal.SIG_IGN,
-            signal.SIGALRM: self._on_soft_limit,
-            signal.SIGCHLD: signal.SIG_DFL,
-        }
+        self._soft_limit_at: float | None = None
+        self._handlers: tuple[Any, ...] = (
+            self._on_terminate,
+            int(signal.SIG_IGN),
+            self._on_soft_limit,
+            int(signal.SIG_DFL),
+        )
         self._runner: asyncio.Runner | None = None
         self._task: asyncio.Task[object] | None = None
 
@@ -154,27 +158,30 @@ class _Child:
 
     def _answer(self, sequence: int, delivered: Delivered, *, is_retiring: bool) -> None:
         """Answer a call; the worker believes only this process, and only in the calls' order."""
-        fields = ("answer", os.getpid(), sequence, is_retiring, *delivered)
-        if len(delivered.result) + len(delivered.log or "") > LONG_TEXT:
-            for frame in pack_long(*fields):
-                self._connection.sendall(frame)
-        else:
-            self._connection.sendall(pack(*fields))
+        pid = os.getpid()
+        if len(delivered.result) + len(delivered.log or "") <= LONG_TEXT:
+            self._connection.sendall(pack("answer", pid, sequence, is_retiring, *delivered))
+            return
+        for frame in pack_long("answer", pid, sequence, is_retiring, *delivered):
+            self._connection.sendall(frame)
 
     def _attempt(self, definition: TaskDefinition | None, call: Call) -> Delivered:
         if definition is not None and definition.is_coroutine:
             return self._attempt_coroutine(definition, call)
         if call.soft_timeout_ms is not None:
+            self._soft_limit_at = monotonic() + call.soft_timeout_ms / 1000
             signal.setitimer(signal.ITIMER_REAL, call.soft_timeout_ms / 1000)
         try:
             self._is_in_function = True
-            return attempt.run(definition, call, self._definitions.begun, self._tracing)
+            return attempt.run(definition, call, self._definitions.begun, self._host)
         except SoftTimeout as error:  # it arrived after the function, while encoding the result
             return attempt.from_exception(definition, call, error)
         finally:
             self._is_answering = True
             self._is_in_function = False
-            signal.setitimer(signal.ITIMER_REAL, 0)  # also an alarm that the task has set
+            if call.soft_timeout_ms is not None:
+                self._soft_limit_at = None
+                signal.setitimer(signal.ITIMER_REAL, 0)
 
     def _attempt_coroutine(self, definition: TaskDefinition, call: Call) -> Delivered:
         if self._runner is None:
@@ -191,12 +198,12 @@ class _Child:
 
     async def _coroutine(self, definition: TaskDefinition, call: Call) -> Delivered:
         self._task = asyncio.current_task()
-        return await attempt.run_async(definition, call, self._definitions.begun, self._tracing)
+        return await attempt.run_async(definition, call, self._definitions.begun, self._host)
 
     def _restore_signals(self) -> None:
         """Set our signal handlers again where a task has replaced them."""
-        for number, handler in self._signals.items():
-            if _get_signal(number) != handler:
+        if tuple(map(_get_signal, _SIGNALS)) != self._handlers:
+            for number, handler in zip(_SIGNALS, self._handlers, strict=True):
                 signal.signal(number, handler)
 
     def _should_retire(self) -> bool:
@@ -226,7 +233,9 @@ class _Child:
             self._terminate()
 
     def _on_soft_limit(self, _number: int, _frame: FrameType | None) -> None:
-        if self._is_in_function:
+        # An alarm that an earlier task has set means nobody here.
+        is_due = self._soft_limit_at is not None and monotonic() >= self._soft_limit_at
+        if self._is_in_function and is_due:
             raise SoftTimeout("soft time limit reached")
 
     def _terminate(self) -> None:

@@ -16,9 +16,9 @@ from horsies.executors.base import (
     TimedOut,
 )
 from horsies.executors.forked_copy import end_forked_copies_of
+from horsies.executors.host import Host
 from horsies.executors.local import LocalExecutor, LocalOptions, LocalRun
 from horsies.executors.own_tasks import hide_own_tasks, is_user_code
-from horsies.executors.tracing import Tracing
 
 
 class _Run(LocalRun):
@@ -55,7 +55,7 @@ class InLoopExecutor(LocalExecutor[_Run]):
         await super().start()
         # No call inherits context variables from the call that ended before it.
         self._context = contextvars.copy_context()
-        self._tracing = Tracing()
+        self._host = Host()
         end_forked_copies_of(self._loop)
         hide_own_tasks(self._loop)
 
@@ -87,9 +87,7 @@ class InLoopExecutor(LocalExecutor[_Run]):
         is_user_code.set(True)
         ended: Delivered | Crashed | None
         try:
-            ended = await attempt.run_async(
-                definition, call, self._definitions.begun, self._tracing
-            )
+            ended = await attempt.run_async(definition, call, self._definitions.begun, self._host)
         except asyncio.CancelledError as error:
             # Either we cancelled, or user code raised it: then it is an exception like any other.
             ended = None if run.is_ending() else attempt.from_exception(definition, call, error)

@@ -21,8 +21,8 @@ from horsies.executors.base import (
     SoftTimeout,
     TimedOut,
 )
+from horsies.executors.host import Host
 from horsies.executors.local import LocalExecutor, LocalOptions, LocalRun
-from horsies.executors.tracing import Tracing
 
 
 class _Run(LocalRun):
@@ -81,7 +81,7 @@ class ThreadExecutor(LocalExecutor[_Run]):
         for _ in range(self._slots):
             self._queue.put(None)
 
-    def _attempt(self, run: _Run, tracing: Tracing) -> Delivered | Crashed:
+    def _attempt(self, run: _Run, host: Host) -> Delivered | Crashed:
         """Run one call in the thread; an interruption may hit any part of this method."""
         run.buffer = self._capture.begin()
         run.begun_at = monotonic()
@@ -89,7 +89,7 @@ class ThreadExecutor(LocalExecutor[_Run]):
             self._loop.call_soon_threadsafe(self._set_timers, run)
         definition = self._definitions.get(run.call.task_name)
         try:
-            return attempt.run(definition, run.call, self._definitions.begun, tracing)
+            return attempt.run(definition, run.call, self._definitions.begun, host)
         except SoftTimeout as error:  # it arrived after the function, while encoding the result
             return attempt.from_exception(definition, run.call, error)
         except KeyboardInterrupt as error:
@@ -149,7 +149,7 @@ class _Thread(threading.Thread):
         self,
         name: str,
         queue: "SimpleQueue[_Run | None]",
-        attempt: Callable[[_Run, Tracing], Delivered | Crashed],
+        attempt: Callable[[_Run, Host], Delivered | Crashed],
         on_ended: Callable[[_Run], None],
     ) -> None:
         super().__init__(name=name, daemon=True)
@@ -168,7 +168,7 @@ class _Thread(threading.Thread):
                 _raise_in_thread(self.ident, error)
 
     def run(self) -> None:
-        tracing = Tracing()
+        host = Host()
         while (run := self._queue.get()) is not None:
             try:
                 try:
@@ -177,7 +177,7 @@ class _Thread(threading.Thread):
                         self  # before the check: either stop() sees the thread, or we see the stop
                     )
                     if not run.is_stopped:
-                        run.ended = self._attempt(run, tracing)
+                        run.ended = self._attempt(run, host)
                 finally:
                     self._end_run()
             except (Interrupted, SoftTimeout):

@@ -1,0 +1,26 @@
+"""The process and thread that run user code, as they were before they ran any."""
+
+import os
+import sys
+
+
+class Host:
+    """Make it in the thread that will run user code, before it does."""
+
+    __slots__ = ("_profile", "_trace", "is_copy")
+
+    def __init__(self) -> None:
+        self.is_copy = False  # whether user code has forked the process in which this is read
+        os.register_at_fork(after_in_child=self._become_copy)
+        self._trace = sys.gettrace()
+        self._profile = sys.getprofile()
+
+    def restore_tracing(self) -> None:
+        """Undo sys.settrace and sys.setprofile of a task: its functions must not run in ours."""
+        if sys.gettrace() is not self._trace:
+            sys.settrace(self._trace)
+        if sys.getprofile() is not self._profile:
+            sys.setprofile(self._profile)
+
+    def _become_copy(self) -> None:
+        self.is_copy = True
