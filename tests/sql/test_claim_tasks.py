@@ -1,6 +1,7 @@
 """horsies_claim_tasks: PENDING -> CLAIMED or RUNNING."""
 
 import threading
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -8,13 +9,17 @@ from typing import Any
 import psycopg
 import pytest
 
-from horsies.worker.claim_request import LaneRequest, Mark, MarkKey, ScanPosition
+from horsies.worker.claim_request import CutShort, LaneRequest, Mark, MarkKey, ScanPosition
 from horsies.worker.held_task import HeldTask
 from support.database import Database, at, connect
 
 
 def names(rows: list[HeldTask]) -> list[str]:
     return [row.task_id for row in rows]
+
+
+def positions(rows: Sequence[HeldTask | ScanPosition | CutShort]) -> list[ScanPosition]:
+    return [row for row in rows if isinstance(row, ScanPosition)]
 
 
 def two_lanes(first: LaneRequest, second: LaneRequest) -> list[LaneRequest]:
@@ -257,7 +262,52 @@ def test_lane_whose_rows_a_cap_left_behind_is_not_scanned_through(db: Database) 
 
     rows = db.claim_pass(lanes=two_lanes(LaneRequest(9), LaneRequest(9)), queues={"q": 3})
 
-    assert [row.lane for row in rows] == [1, 1, 1], "a position would move the mark past 'new'"
+    assert not positions(rows), "a position would move the mark past 'new'"
+    assert [row.lane for row in rows if isinstance(row, HeldTask)] == [1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "taken"),
+    [
+        pytest.param([40, 40, 40], 3, id="the row that reaches it is the last"),
+        pytest.param([500, 4, 4], 1, id="one row always"),
+        pytest.param([48, 52, 4], 2, id="reached exactly"),
+        pytest.param([8, 8, 8], 3, id="not reached"),
+    ],
+)
+def test_claim_ends_at_the_byte_limit(db: Database, sizes: list[int], taken: int) -> None:
+    for position, size in enumerate(sizes):
+        db.insert(id=f"{position}", args="x" * (size // 2), kwargs="é" * (size // 4))
+    db.insert(id="next", queue_name="next")
+
+    rows = db.claim_pass(
+        lanes=[LaneRequest(9)], queues={"default": None, "next": None}, byte_limit=100
+    )
+
+    tasks = [row for row in rows if isinstance(row, HeldTask)]
+    is_cut_short = sum(sizes) >= 100
+    assert len(tasks) == (taken if is_cut_short else taken + 1)
+    assert [row for row in rows if isinstance(row, CutShort)] == [CutShort()] * is_cut_short
+    assert bool(positions(rows)) is not is_cut_short, "a mark would move past what was left"
+    assert db.statuses().get("PENDING", 0) == len(sizes) + 1 - len(tasks)
+
+
+def test_lanes_share_the_bytes_by_age(db: Database) -> None:
+    for name, seconds in (("p", -1), ("a", -9), ("p", -5)):
+        db.insert(id=f"{name}{seconds}", task_name=name, args="x" * 60, enqueued_at=at(seconds))
+
+    claims = db.claim(lanes=two_lanes(LaneRequest(9), LaneRequest(9)), byte_limit=100)
+
+    assert names(claims) == ["a-9", "p-5"]
+
+
+def test_bytes_are_counted_across_queues_and_priorities(db: Database) -> None:
+    for queue, priority in (("high", 1), ("high", 2), ("low", 1), ("low", 2)):
+        db.insert(id=f"{queue}-{priority}", queue_name=queue, priority=priority, args="x" * 40)
+
+    claims = db.claim(9, queues={"high": None, "low": None}, byte_limit=100)
+
+    assert names(claims) == ["high-1", "high-2", "low-1"]
 
 
 def test_unknown_names_belong_to_the_first_lane(db: Database) -> None:
@@ -401,7 +451,7 @@ def test_sparse_lane_is_searched_through_a_deep_backlog_of_others_bit_by_bit(db:
     for _ in range(3):
         rows = db.claim_pass(lanes=lanes, marks=marks, is_full_scan=False)
         passes.append(names([row for row in rows if isinstance(row, HeldTask)]))
-        (position,) = [row for row in rows if isinstance(row, ScanPosition)]
+        (position,) = positions(rows)
         marks = {("default", 100, 2): position.mark}
         read.append(db.value(fetched))
 

@@ -37,6 +37,12 @@ from generate_series(1, 50000) n,
 """  # noqa: E501
 
 
+TOAST_BLOCKS_READ = """
+select pg_stat_get_xact_blocks_fetched(reltoastrelid) from pg_class
+where oid = 'horsies_tasks'::regclass
+"""
+
+
 @pytest.fixture(scope="module", params=["statistics of an empty table", "fresh statistics"])
 def filled_url(
     request: pytest.FixtureRequest, server: cluster.Server, migrated_template: str
@@ -113,6 +119,20 @@ def test_claim_walks_a_small_part_of_a_deep_backlog(committing: Database, lane: 
 
     assert len(tasks) == (100 if lane == 1 else 0)
     assert 0 < blocks < 100, "of more than a thousand"
+
+
+def test_claim_does_not_read_the_large_arguments_it_leaves(committing: Database) -> None:
+    committing.execute("alter table horsies_tasks alter args set storage external")
+    for _ in range(50):
+        committing.insert(args="x" * 1_000_000)
+
+    with committing.connection.transaction():
+        blocks_before = committing.value(TOAST_BLOCKS_READ)
+        tasks = committing.claim(50, byte_limit=2_000_000)
+        blocks = committing.value(TOAST_BLOCKS_READ) - blocks_before
+
+    assert len(tasks) == 2
+    assert 200 < blocks < 4 * 200, "about 125 blocks per task, of fifty that were found"
 
 
 def claim_index_blocks_read(db: Database) -> int:

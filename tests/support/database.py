@@ -16,6 +16,7 @@ from horsies.worker import statements
 from horsies.worker.claim_request import (
     ClaimLimits,
     ClaimRequest,
+    CutShort,
     LaneRequest,
     Mark,
     MarkKey,
@@ -151,7 +152,7 @@ class Database:
         marks: Mapping[MarkKey, Mark] | None = None,
         is_full_scan: bool = True,
         **limits: Any,
-    ) -> list[HeldTask | ScanPosition]:
+    ) -> list[HeldTask | ScanPosition | CutShort]:
         """All that a claim answers; `queues` are names with their caps, best first."""
         request = ClaimRequest(
             identity=WorkerIdentity(owner_id, "host-a", 1000),
