@@ -9,7 +9,15 @@ from typing import Any
 import psycopg
 import pytest
 
-from horsies.worker.claim_request import CutShort, LaneRequest, Mark, MarkKey, ScanPosition
+from horsies.worker.claim_request import (
+    ClaimRow,
+    Counts,
+    CutShort,
+    LaneRequest,
+    Mark,
+    MarkKey,
+    ScanPosition,
+)
 from horsies.worker.held_task import HeldTask
 from support.database import Database, at, connect
 
@@ -18,7 +26,7 @@ def names(rows: list[HeldTask]) -> list[str]:
     return [row.task_id for row in rows]
 
 
-def positions(rows: Sequence[HeldTask | ScanPosition | CutShort]) -> list[ScanPosition]:
+def positions(rows: Sequence[HeldTask | ClaimRow]) -> list[ScanPosition]:
     return [row for row in rows if isinstance(row, ScanPosition)]
 
 
@@ -212,6 +220,85 @@ def test_cluster_cap_counts_all_queues(db: Database) -> None:
 
     assert len(db.claim(10, cluster_cap=3)) == 2
     assert db.claim(10, cluster_cap=3) == []
+
+
+def claim_on(
+    db: Database, counts: str | None, count: int = 5, **fields: Any
+) -> tuple[list[HeldTask], str]:
+    """A claim that builds on earlier counts, and its own counts."""
+    rows = db.claim_pass(
+        lanes=[LaneRequest(count)], counts=counts, is_full_scan=counts is None, **fields
+    )
+    (found,) = [row.text for row in rows if isinstance(row, Counts)]
+    return [row for row in rows if isinstance(row, HeldTask)], found
+
+
+CAPS = pytest.mark.parametrize(
+    "caps",
+    [
+        pytest.param({"queues": {"q": 3}}, id="of a queue"),
+        pytest.param({"queues": {"q": None}, "cluster_cap": 3}, id="of the cluster"),
+    ],
+)
+
+
+@CAPS
+def test_count_that_builds_on_an_earlier_one_misses_nothing(
+    db: Database, caps: dict[str, Any]
+) -> None:
+    for _ in range(12):
+        db.insert(queue_name="q")
+    by_hand = db.insert(queue_name="q", status="RUNNING")
+
+    first, counts = claim_on(db, None, 1, **caps)
+    db.set_now(1)
+    other, _ = claim_on(db, None, 1, owner_id="worker-b", **caps)
+    db.set_now(2)
+    full, counts = claim_on(db, counts, **caps)
+    db.set_now(3)
+    db.complete(*first)
+    after_old_end, counts = claim_on(db, counts, **caps)
+    db.set_now(4)
+    db.fail(other[0], owner="worker-b")
+    db.execute("update horsies_tasks set status = 'COMPLETED' where id = %s", by_hand)
+    after_two_ends, counts = claim_on(db, counts, **caps)
+    full_again, _ = claim_on(db, counts, **caps)
+
+    taken = [first, other, full, after_old_end, after_two_ends, full_again]
+    assert [len(tasks) for tasks in taken] == [1, 1, 0, 1, 2, 0]
+
+
+@CAPS
+def test_count_is_right_beyond_the_rows_it_remembers_by_id(
+    db: Database, caps: dict[str, Any]
+) -> None:
+    caps = {"queues": {"q": 200 if caps["queues"]["q"] else None}, "cluster_cap": 200}
+    for _ in range(300):
+        db.insert(queue_name="q")
+    counts: str | None = None
+    taken: list[HeldTask] = []
+    for second in range(20):
+        db.set_now(second)
+        tasks, counts = claim_on(db, counts, 10, **caps)
+        taken += tasks
+
+    none_left, counts = claim_on(db, counts, 10, **caps)
+    db.complete(*taken[0:200:40])
+    five_left, counts = claim_on(db, counts, 10, **caps)
+
+    assert (len(taken), len(none_left), len(five_left)) == (200, 0, 5)
+
+
+def test_count_after_the_clock_was_set_back_counts_all(db: Database) -> None:
+    for _ in range(3):
+        db.insert(queue_name="q", enqueued_at=at(-100))
+    _, counts = claim_on(db, None, 1, queues={"q": 2})
+    db.set_now(-50)
+    claim_on(db, None, 1, owner_id="worker-b", queues={"q": 2})
+
+    tasks, _ = claim_on(db, counts, queues={"q": 2})
+
+    assert tasks == []
 
 
 def test_claim_whose_lease_passed_frees_its_place_under_a_cap(db: Database) -> None:

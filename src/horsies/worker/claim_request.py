@@ -46,6 +46,16 @@ class CutShort(NamedTuple):
     """The claim ended at its byte limit; any lane may have more."""
 
 
+class Counts(NamedTuple):
+    """What the counts under caps remember for the next claim; its text is the database's own."""
+
+    text: str
+
+
+# What a claim answers beside tasks.
+ClaimRow: TypeAlias = ScanPosition | CutShort | Counts
+
+
 @dataclass(frozen=True, slots=True)
 class LaneRequest:
     """How many tasks of one lane may start at once, and how many more may wait in the buffer.
@@ -71,13 +81,15 @@ class ClaimLimits:
     """What holds beside the queues' own caps; a soft cap does not count claims that wait.
 
     A queue that gave `batch_limit` rows shuts out the queues after it; 0 is no limit. The row whose
-    arguments reach `byte_limit` is the last one of a claim.
+    arguments reach `byte_limit` is the last one of a claim. `counts` are those of the last claim;
+    without them all that is in flight is counted.
     """
 
     cluster_cap: int | None = None
     counts_claims: bool = True
     batch_limit: int = 0
     byte_limit: int = MAX_BYTES
+    counts: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from horsies.recovery.statements import return_unheld_tasks
 from horsies.worker.claim_request import (
     ClaimLimits,
     ClaimRequest,
+    Counts,
     CutShort,
     LaneRequest,
     Mark,
@@ -54,6 +55,7 @@ class Claimer:
         self._wake = asyncio.Event()
         self._wake_count = 0
         self._marks: dict[MarkKey, Mark] = {}
+        self._counts: str | None = None
         # Per lane: whether the last claim that asked for it left something behind, or found little.
         self._may_have_more = [True] * len(lanes.all)
         self._is_sparse = [True] * len(lanes.all)
@@ -103,6 +105,7 @@ class Claimer:
         tasks = [row for row in rows if isinstance(row, HeldTask)]
         positions = [row for row in rows if isinstance(row, ScanPosition)]
         is_cut_short = any(isinstance(row, CutShort) for row in rows)
+        self._counts = next((row.text for row in rows if isinstance(row, Counts)), None)
         filled = _filled_lanes(request, tasks, is_cut_short=is_cut_short)
         self._move_marks(request, [*positions, *tasks], filled)
         if request.is_full_scan:
@@ -153,6 +156,7 @@ class Claimer:
                 cluster_cap=context.config.cluster_wide_cap,
                 counts_claims=not context.config.prefetch_buffer,
                 batch_limit=context.settings.max_claim_batch,
+                counts=None if is_full_scan else self._counts,
             ),
             marks={} if is_full_scan else self._marks,
             is_full_scan=is_full_scan,

@@ -4,11 +4,13 @@
 -- (decision 0003). They are sorted by priority: [{"priority", "lanes": {"<lane number>": {"enqueued_at", "id"}}}].
 -- Returns the tasks in claim order, with their lanes; and for each queue, priority and lane that had fewer rows than it might
 -- give, the position to which it was scanned, as horsies_scan_lane says. is_cut_short: it stopped at the byte limit.
+-- counts: what horsies_left_under_cap remembers, {"cluster": ..., "queues": {"<name>": ...}}; comes with the limits, as text.
 create or replace function horsies_scan_queues(
     queues jsonb, lanes jsonb, limits jsonb, now_at timestamptz,
     out task_ids text[], out task_lanes integer[],
     out position_queues text[], out position_priorities integer[], out position_lanes integer[],
-    out scanned_to_ats timestamptz[], out scanned_to_ids text[], out is_cut_short boolean
+    out scanned_to_ats timestamptz[], out scanned_to_ids text[], out is_cut_short boolean,
+    out counts jsonb
 )
 language plpgsql
 as $$
@@ -27,6 +29,7 @@ declare
     at_priority integer;
     lane_marks jsonb;
     scan record;
+    count record;
     found_ids text[];
     found_lanes integer[];
     found_bytes bigint;
@@ -40,20 +43,29 @@ begin
     scanned_to_ats := '{}';
     scanned_to_ids := '{}';
     is_cut_short := false;
+    counts := coalesce((limits ->> 'counts')::jsonb, '{"queues": {}}');
     for l in 1..jsonb_array_length(lanes) loop
         left_in_lanes[l] := (lanes -> l - 1 ->> 'starts')::integer + (lanes -> l - 1 ->> 'claims')::integer;
         left_in_total := left_in_total + left_in_lanes[l];
     end loop;
-    left_in_total := least(left_in_total,
-        horsies_left_under_cap((limits ->> 'cluster_cap')::integer, null, counts_claims, now_at));
+    if limits ->> 'cluster_cap' is not null then
+        count := horsies_left_under_cap((limits ->> 'cluster_cap')::integer, null, counts_claims, now_at, counts -> 'cluster');
+        left_in_total := least(left_in_total, count.left_under_cap);
+        counts := jsonb_set(counts, '{cluster}', count.memory);
+    end if;
 
     for q in 1..jsonb_array_length(queues) loop
         exit when left_in_total <= 0 or is_cut_short;
         queue := queues -> q - 1;
         queue_name := queue ->> 'name';
         left_in_batch := nullif((limits ->> 'batch_limit')::integer, 0);
-        left_in_queue := least(left_in_total, left_in_batch,
-            horsies_left_under_cap((queue ->> 'cap')::integer, queue_name, counts_claims, now_at));
+        left_in_queue := least(left_in_total, left_in_batch);
+        if queue ->> 'cap' is not null then
+            count := horsies_left_under_cap((queue ->> 'cap')::integer, queue_name, counts_claims, now_at,
+                counts -> 'queues' -> queue_name);
+            left_in_queue := least(left_in_queue, count.left_under_cap);
+            counts := jsonb_set(counts, array['queues', queue_name], count.memory);
+        end if;
         marks := queue -> 'marks';
         next_mark := 0;
         at_priority := null;
