@@ -543,6 +543,37 @@ async def test_claim_batches_of_one_drain_the_queue(new_app: NewApp, db: Databas
     assert gate.inside == list(range(20)), "first in, first out"
 
 
+async def test_claims_of_large_arguments_carry_64_megabytes_each(
+    new_app: NewApp, db: Database
+) -> None:
+    app = new_app(resilience=WorkerResilienceConfig(notify_poll_interval_ms=300_000))
+    inside: list[int] = []
+    opened = asyncio.Event()
+
+    @app.task("large")
+    async def large(text: str) -> TaskResult[int, TaskError]:
+        inside.append(len(text))
+        await opened.wait()
+        return TaskResult(ok=len(text))
+
+    app.get_broker().database.ensure_schema()
+    db.execute(
+        "insert into horsies_tasks (id, task_name, queue_name, enqueue_sha, args) "
+        "select lpad(n::text, 36, '0'), 'large', 'default', '', "
+        "  jsonb_build_array(repeat('x', 10000000))::text from generate_series(1, 15) n"
+    )
+
+    async def all_are_inside() -> bool:
+        return len(inside) == 15
+
+    async with working(app):
+        await eventually_async(all_are_inside)
+        claims = db.execute("select count(*) as n from horsies_tasks group by claimed_at")
+        opened.set()
+
+    assert sorted(row["n"] for row in claims) == [1, 7, 7], "without a poll between them"
+
+
 @pytest.mark.seed("S95")
 async def test_better_priority_runs_first(new_app: NewApp, db: Database) -> None:
     queues = [

@@ -1,6 +1,7 @@
 """horsies_claim_tasks: PENDING -> CLAIMED or RUNNING."""
 
 import threading
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -8,13 +9,25 @@ from typing import Any
 import psycopg
 import pytest
 
-from horsies.worker.claim_request import LaneRequest, Mark, MarkKey, ScanPosition
+from horsies.worker.claim_request import (
+    ClaimRow,
+    Counts,
+    CutShort,
+    LaneRequest,
+    Mark,
+    MarkKey,
+    ScanPosition,
+)
 from horsies.worker.held_task import HeldTask
 from support.database import Database, at, connect
 
 
 def names(rows: list[HeldTask]) -> list[str]:
     return [row.task_id for row in rows]
+
+
+def positions(rows: Sequence[HeldTask | ClaimRow]) -> list[ScanPosition]:
+    return [row for row in rows if isinstance(row, ScanPosition)]
 
 
 def two_lanes(first: LaneRequest, second: LaneRequest) -> list[LaneRequest]:
@@ -209,6 +222,85 @@ def test_cluster_cap_counts_all_queues(db: Database) -> None:
     assert db.claim(10, cluster_cap=3) == []
 
 
+def claim_on(
+    db: Database, counts: str | None, count: int = 5, **fields: Any
+) -> tuple[list[HeldTask], str]:
+    """A claim that builds on earlier counts, and its own counts."""
+    rows = db.claim_pass(
+        lanes=[LaneRequest(count)], counts=counts, is_full_scan=counts is None, **fields
+    )
+    (found,) = [row.text for row in rows if isinstance(row, Counts)]
+    return [row for row in rows if isinstance(row, HeldTask)], found
+
+
+CAPS = pytest.mark.parametrize(
+    "caps",
+    [
+        pytest.param({"queues": {"q": 3}}, id="of a queue"),
+        pytest.param({"queues": {"q": None}, "cluster_cap": 3}, id="of the cluster"),
+    ],
+)
+
+
+@CAPS
+def test_count_that_builds_on_an_earlier_one_misses_nothing(
+    db: Database, caps: dict[str, Any]
+) -> None:
+    for _ in range(12):
+        db.insert(queue_name="q")
+    by_hand = db.insert(queue_name="q", status="RUNNING")
+
+    first, counts = claim_on(db, None, 1, **caps)
+    db.set_now(1)
+    other, _ = claim_on(db, None, 1, owner_id="worker-b", **caps)
+    db.set_now(2)
+    full, counts = claim_on(db, counts, **caps)
+    db.set_now(3)
+    db.complete(*first)
+    after_old_end, counts = claim_on(db, counts, **caps)
+    db.set_now(4)
+    db.fail(other[0], owner="worker-b")
+    db.execute("update horsies_tasks set status = 'COMPLETED' where id = %s", by_hand)
+    after_two_ends, counts = claim_on(db, counts, **caps)
+    full_again, _ = claim_on(db, counts, **caps)
+
+    taken = [first, other, full, after_old_end, after_two_ends, full_again]
+    assert [len(tasks) for tasks in taken] == [1, 1, 0, 1, 2, 0]
+
+
+@CAPS
+def test_count_is_right_beyond_the_rows_it_remembers_by_id(
+    db: Database, caps: dict[str, Any]
+) -> None:
+    caps = {"queues": {"q": 200 if caps["queues"]["q"] else None}, "cluster_cap": 200}
+    for _ in range(300):
+        db.insert(queue_name="q")
+    counts: str | None = None
+    taken: list[HeldTask] = []
+    for second in range(20):
+        db.set_now(second)
+        tasks, counts = claim_on(db, counts, 10, **caps)
+        taken += tasks
+
+    none_left, counts = claim_on(db, counts, 10, **caps)
+    db.complete(*taken[0:200:40])
+    five_left, counts = claim_on(db, counts, 10, **caps)
+
+    assert (len(taken), len(none_left), len(five_left)) == (200, 0, 5)
+
+
+def test_count_after_the_clock_was_set_back_counts_all(db: Database) -> None:
+    for _ in range(3):
+        db.insert(queue_name="q", enqueued_at=at(-100))
+    _, counts = claim_on(db, None, 1, queues={"q": 2})
+    db.set_now(-50)
+    claim_on(db, None, 1, owner_id="worker-b", queues={"q": 2})
+
+    tasks, _ = claim_on(db, counts, queues={"q": 2})
+
+    assert tasks == []
+
+
 def test_claim_whose_lease_passed_frees_its_place_under_a_cap(db: Database) -> None:
     db.claimed(queue_name="q", enqueued_at=at(-20))
     db.insert(queue_name="q")
@@ -257,7 +349,52 @@ def test_lane_whose_rows_a_cap_left_behind_is_not_scanned_through(db: Database) 
 
     rows = db.claim_pass(lanes=two_lanes(LaneRequest(9), LaneRequest(9)), queues={"q": 3})
 
-    assert [row.lane for row in rows] == [1, 1, 1], "a position would move the mark past 'new'"
+    assert not positions(rows), "a position would move the mark past 'new'"
+    assert [row.lane for row in rows if isinstance(row, HeldTask)] == [1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "taken"),
+    [
+        pytest.param([40, 40, 40], 3, id="the row that reaches it is the last"),
+        pytest.param([500, 4, 4], 1, id="one row always"),
+        pytest.param([48, 52, 4], 2, id="reached exactly"),
+        pytest.param([8, 8, 8], 3, id="not reached"),
+    ],
+)
+def test_claim_ends_at_the_byte_limit(db: Database, sizes: list[int], taken: int) -> None:
+    for position, size in enumerate(sizes):
+        db.insert(id=f"{position}", args="x" * (size // 2), kwargs="é" * (size // 4))
+    db.insert(id="next", queue_name="next")
+
+    rows = db.claim_pass(
+        lanes=[LaneRequest(9)], queues={"default": None, "next": None}, byte_limit=100
+    )
+
+    tasks = [row for row in rows if isinstance(row, HeldTask)]
+    is_cut_short = sum(sizes) >= 100
+    assert len(tasks) == (taken if is_cut_short else taken + 1)
+    assert [row for row in rows if isinstance(row, CutShort)] == [CutShort()] * is_cut_short
+    assert bool(positions(rows)) is not is_cut_short, "a mark would move past what was left"
+    assert db.statuses().get("PENDING", 0) == len(sizes) + 1 - len(tasks)
+
+
+def test_lanes_share_the_bytes_by_age(db: Database) -> None:
+    for name, seconds in (("p", -1), ("a", -9), ("p", -5)):
+        db.insert(id=f"{name}{seconds}", task_name=name, args="x" * 60, enqueued_at=at(seconds))
+
+    claims = db.claim(lanes=two_lanes(LaneRequest(9), LaneRequest(9)), byte_limit=100)
+
+    assert names(claims) == ["a-9", "p-5"]
+
+
+def test_bytes_are_counted_across_queues_and_priorities(db: Database) -> None:
+    for queue, priority in (("high", 1), ("high", 2), ("low", 1), ("low", 2)):
+        db.insert(id=f"{queue}-{priority}", queue_name=queue, priority=priority, args="x" * 40)
+
+    claims = db.claim(9, queues={"high": None, "low": None}, byte_limit=100)
+
+    assert names(claims) == ["high-1", "high-2", "low-1"]
 
 
 def test_unknown_names_belong_to_the_first_lane(db: Database) -> None:
@@ -401,7 +538,7 @@ def test_sparse_lane_is_searched_through_a_deep_backlog_of_others_bit_by_bit(db:
     for _ in range(3):
         rows = db.claim_pass(lanes=lanes, marks=marks, is_full_scan=False)
         passes.append(names([row for row in rows if isinstance(row, HeldTask)]))
-        (position,) = [row for row in rows if isinstance(row, ScanPosition)]
+        (position,) = positions(rows)
         marks = {("default", 100, 2): position.mark}
         read.append(db.value(fetched))
 

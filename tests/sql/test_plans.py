@@ -15,7 +15,8 @@ from horsies.recovery.statements import (
 )
 from horsies.results.statements import read_results
 from horsies.sending.statements import enqueue_tasks
-from horsies.worker.claim_request import LaneRequest, Mark
+from horsies.worker.claim_request import Counts, LaneRequest, Mark
+from horsies.worker.held_task import HeldTask
 from horsies.worker.statements import next_due
 from support import cluster
 from support.database import Database, at, new_task
@@ -35,6 +36,16 @@ from generate_series(1, 50000) n,
     lateral (select (array['PENDING', 'PENDING', 'COMPLETED', 'COMPLETED', 'RUNNING', 'COMPLETED', 'COMPLETED',
         'COMPLETED', 'COMPLETED', 'CLAIMED'])[n % 10 + 1] as status) s
 """  # noqa: E501
+
+
+COUNT_BLOCKS_READ = """
+select pg_stat_get_xact_blocks_fetched('horsies_tasks_in_flight_idx'::regclass)
+    + pg_stat_get_xact_blocks_fetched('horsies_tasks'::regclass)
+"""
+TOAST_BLOCKS_READ = """
+select pg_stat_get_xact_blocks_fetched(reltoastrelid) from pg_class
+where oid = 'horsies_tasks'::regclass
+"""
 
 
 @pytest.fixture(scope="module", params=["statistics of an empty table", "fresh statistics"])
@@ -113,6 +124,56 @@ def test_claim_walks_a_small_part_of_a_deep_backlog(committing: Database, lane: 
 
     assert len(tasks) == (100 if lane == 1 else 0)
     assert 0 < blocks < 100, "of more than a thousand"
+
+
+def test_claim_does_not_read_the_large_arguments_it_leaves(committing: Database) -> None:
+    committing.execute("alter table horsies_tasks alter args set storage external")
+    for _ in range(50):
+        committing.insert(args="x" * 1_000_000)
+
+    with committing.connection.transaction():
+        blocks_before = committing.value(TOAST_BLOCKS_READ)
+        tasks = committing.claim(50, byte_limit=2_000_000)
+        blocks = committing.value(TOAST_BLOCKS_READ) - blocks_before
+
+    assert len(tasks) == 2
+    assert 200 < blocks < 4 * 200, "about 125 blocks per task, of fifty that were found"
+
+
+@pytest.mark.parametrize("cluster_cap", [None, 5], ids=["of a queue", "of the cluster"])
+def test_count_under_a_cap_walks_no_ended_tasks_beside_an_old_snapshot(
+    committing: Database, database_url: str, cluster_cap: int | None
+) -> None:
+    for _ in range(3):
+        committing.insert(enqueued_at=at(-20))
+    caps = {"queues": {"default": None if cluster_cap else 5}, "cluster_cap": cluster_cap}
+    committing.claim(1, **caps)  # a long one, older than all that will have ended
+    with psycopg.connect(database_url, autocommit=True) as reporting, reporting.transaction():
+        reporting.execute("set transaction isolation level repeatable read")
+        reporting.execute("select count(*) from horsies_tasks")
+        committing.execute(
+            "insert into horsies_tasks (id, task_name, queue_name, enqueue_sha, status, claimed_at)"
+            " select lpad(n::text, 36, '0'), 'job', 'default', '', 'RUNNING',"
+            " %s + n * interval '1 us' from generate_series(1, 20000) n",
+            at(1),
+        )
+        committing.execute(
+            "update horsies_tasks set status = 'COMPLETED' where claimed_at > %s", at(1)
+        )
+        committing.set_now(2)
+        rows = committing.claim_pass(lanes=[LaneRequest(1)], **caps)
+        (counts,) = [row.text for row in rows if isinstance(row, Counts)]
+        committing.set_now(3)
+
+        with committing.connection.transaction():
+            before = committing.value(COUNT_BLOCKS_READ)
+            rows = committing.claim_pass(
+                lanes=[LaneRequest(1)], is_full_scan=False, counts=counts, **caps
+            )
+            blocks = committing.value(COUNT_BLOCKS_READ) - before
+
+    assert len([row for row in rows if isinstance(row, HeldTask)]) == 1
+    assert 0 < blocks < 100, "of more than four hundred"
 
 
 def claim_index_blocks_read(db: Database) -> int:

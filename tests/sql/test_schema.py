@@ -94,7 +94,7 @@ def test_look_ups_have_their_indexes(db: Database) -> None:
 
     for part in (
         "(queue_name, priority, enqueued_at, id) WHERE ((status)::text = 'PENDING'",
-        "(queue_name, status) WHERE",
+        "(claimed_at) WHERE",
         "(claim_expires_at) WHERE claimed",
         "(good_until) WHERE",
         "(next_retry_at) WHERE",

@@ -16,10 +16,10 @@ from horsies.worker import statements
 from horsies.worker.claim_request import (
     ClaimLimits,
     ClaimRequest,
+    ClaimRow,
     LaneRequest,
     Mark,
     MarkKey,
-    ScanPosition,
 )
 from horsies.worker.held_task import Completion, HeldTask
 from horsies.worker.identity import WorkerIdentity
@@ -151,7 +151,7 @@ class Database:
         marks: Mapping[MarkKey, Mark] | None = None,
         is_full_scan: bool = True,
         **limits: Any,
-    ) -> list[HeldTask | ScanPosition]:
+    ) -> list[HeldTask | ClaimRow]:
         """All that a claim answers; `queues` are names with their caps, best first."""
         request = ClaimRequest(
             identity=WorkerIdentity(owner_id, "host-a", 1000),

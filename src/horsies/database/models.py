@@ -95,8 +95,7 @@ class TaskModel(Base):
         ),
         Index(
             "horsies_tasks_in_flight_idx",
-            "queue_name",
-            "status",
+            "claimed_at",
             postgresql_where=text("status in ('CLAIMED', 'RUNNING')"),
         ),
         Index(

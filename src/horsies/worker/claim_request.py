@@ -20,6 +20,9 @@ class Mark(NamedTuple):
     id: str = ""
 
 
+# What one claim carries, and what a lane takes ahead of its slots: about so many bytes.
+MAX_BYTES = 64_000_000
+
 # Queue name, priority and number of the lane, from 1: what a mark belongs to.
 MarkKey: TypeAlias = tuple[str, int, int]
 
@@ -37,6 +40,20 @@ class ScanPosition(NamedTuple):
     @property
     def mark(self) -> Mark:
         return Mark(self.scanned_to_at, self.scanned_to_id or "")
+
+
+class CutShort(NamedTuple):
+    """The claim ended at its byte limit; any lane may have more."""
+
+
+class Counts(NamedTuple):
+    """What the counts under caps remember for the next claim; its text is the database's own."""
+
+    text: str
+
+
+# What a claim answers beside tasks.
+ClaimRow: TypeAlias = ScanPosition | CutShort | Counts
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,12 +80,16 @@ class LaneRequest:
 class ClaimLimits:
     """What holds beside the queues' own caps; a soft cap does not count claims that wait.
 
-    A queue that gave `batch_limit` rows shuts out the queues after it; 0 is no limit.
+    A queue that gave `batch_limit` rows shuts out the queues after it; 0 is no limit. The row whose
+    arguments reach `byte_limit` is the last one of a claim. `counts` are those of the last claim;
+    without them all that is in flight is counted.
     """
 
     cluster_cap: int | None = None
     counts_claims: bool = True
     batch_limit: int = 0
+    byte_limit: int = MAX_BYTES
+    counts: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,8 @@ from horsies.recovery.statements import return_unheld_tasks
 from horsies.worker.claim_request import (
     ClaimLimits,
     ClaimRequest,
+    Counts,
+    CutShort,
     LaneRequest,
     Mark,
     MarkKey,
@@ -53,6 +55,7 @@ class Claimer:
         self._wake = asyncio.Event()
         self._wake_count = 0
         self._marks: dict[MarkKey, Mark] = {}
+        self._counts: str | None = None
         # Per lane: whether the last claim that asked for it left something behind, or found little.
         self._may_have_more = [True] * len(lanes.all)
         self._is_sparse = [True] * len(lanes.all)
@@ -100,12 +103,15 @@ class Claimer:
         if request is None:
             return 0
         tasks = [row for row in rows if isinstance(row, HeldTask)]
-        filled = _filled_lanes(request, tasks)
-        self._move_marks(request, rows, filled)
+        positions = [row for row in rows if isinstance(row, ScanPosition)]
+        is_cut_short = any(isinstance(row, CutShort) for row in rows)
+        self._counts = next((row.text for row in rows if isinstance(row, Counts)), None)
+        filled = _filled_lanes(request, tasks, is_cut_short=is_cut_short)
+        self._move_marks(request, [*positions, *tasks], filled)
         if request.is_full_scan:
             self._plan_full_scan(cost_s=monotonic() - started_at)
-        if not request.limits.batch_limit or len(tasks) < request.limits.batch_limit:
-            positions = [row for row in rows if isinstance(row, ScanPosition)]
+        batch_limit = request.limits.batch_limit
+        if not is_cut_short and (not batch_limit or len(tasks) < batch_limit):
             self._learn(request, positions, filled)
         if self._wake_count != wake_count:
             # What was committed while the statement ran may be missing from its answer.
@@ -150,6 +156,7 @@ class Claimer:
                 cluster_cap=context.config.cluster_wide_cap,
                 counts_claims=not context.config.prefetch_buffer,
                 batch_limit=context.settings.max_claim_batch,
+                counts=None if is_full_scan else self._counts,
             ),
             marks={} if is_full_scan else self._marks,
             is_full_scan=is_full_scan,
@@ -215,7 +222,7 @@ class Claimer:
     def _learn(
         self, request: ClaimRequest, positions: Sequence[ScanPosition], filled: Sequence[bool]
     ) -> None:
-        """Which lanes the next claim asks for, after one that no batch limit cut short."""
+        """Which lanes the next claim asks for, after one that no limit cut short."""
         # Scans that ended at their limit, in a backlog of other lanes.
         unfinished = {position.lane - 1 for position in positions if position.may_have_more}
         if unfinished:
@@ -273,7 +280,12 @@ class Claimer:
         self._due_at = None if seconds is None else monotonic() + max(0.0, float(seconds))
 
 
-def _filled_lanes(request: ClaimRequest, tasks: Sequence[HeldTask]) -> list[bool]:
-    """Per lane, whether it gave all that was asked for."""
+def _filled_lanes(
+    request: ClaimRequest, tasks: Sequence[HeldTask], *, is_cut_short: bool
+) -> list[bool]:
+    """Per lane, whether it gave all that was asked for, or all that one claim may carry."""
     found = Counter(task.lane for task in tasks)
-    return [found[number] >= lane.room for number, lane in enumerate(request.lanes, start=1)]
+    return [
+        is_cut_short or found[number] >= lane.room
+        for number, lane in enumerate(request.lanes, start=1)
+    ]

@@ -16,6 +16,7 @@ from horsies.executors.processes import ProcessExecutor
 from horsies.executors.threads import ThreadExecutor
 from horsies.recovery.begun_slots import BegunSlots
 from horsies.worker.child_main import AppDefinitions, child_command
+from horsies.worker.claim_request import MAX_BYTES
 from horsies.worker.settings import WorkerConfig
 
 Kind: TypeAlias = Literal["process", "async", "blocking"]
@@ -26,8 +27,6 @@ _ORDER: tuple[Kind, ...] = ("process", "async", "blocking")
 HORIZON_S = 0.05
 _MAX_DEPTH = 64
 _MAX_AHEAD = 1_000
-# Large arguments and results are not taken ahead: about so many bytes beside those of the slots.
-_MAX_BYTES = 64_000_000
 _WORTH_A_CLAIM = 0.25
 # How quickly the measured duration and size follow: about the last twenty tasks count.
 _WEIGHT = 0.05
@@ -62,7 +61,8 @@ class Lane:
         if self._slowest_s is None:
             return 1
         by_time = HORIZON_S / max(self._slowest_s, 1e-6)
-        by_size = _MAX_BYTES / (self.slots * self._mean_bytes)
+        # Large arguments and results are not taken ahead.
+        by_size = MAX_BYTES / (self.slots * self._mean_bytes)
         return max(1, int(min(_MAX_DEPTH, by_time, by_size)))
 
     def may_wait(self, task_name: str) -> bool:

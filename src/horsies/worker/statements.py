@@ -8,11 +8,12 @@ from typing import Any, NamedTuple
 from horsies.database.functions import call
 from horsies.database.sql_files import query
 from horsies.database.statement import Receipt, Scalar, Statement
-from horsies.worker.claim_request import ClaimRequest, ScanPosition
+from horsies.worker.claim_request import ClaimRequest, ClaimRow, Counts, CutShort, ScanPosition
 from horsies.worker.held_task import Completion, HeldTask
 from horsies.worker.identity import WorkerIdentity
 
 _TASK_COLUMNS = 13  # of a claimed row, the parameters of HeldTask
+_ARGS = 5
 
 
 class FailReceipt(NamedTuple):
@@ -21,11 +22,11 @@ class FailReceipt(NamedTuple):
     retry_after_s: float | None
 
 
-def claim_tasks(request: ClaimRequest) -> Statement[HeldTask | ScanPosition]:
+def claim_tasks(request: ClaimRequest) -> Statement[HeldTask | ClaimRow]:
     """T2, and T4 at once for what has a free slot; tasks in claim order."""
     return call(
         "claim_tasks",
-        _task_or_position,
+        _claim_row,
         owner_id=request.identity.worker_id,
         hostname=request.identity.hostname,
         own_pid=request.identity.pid,
@@ -58,11 +59,13 @@ def _queues_with_marks(request: ClaimRequest) -> list[dict[str, object]]:
     ]
 
 
-def _task_or_position(*columns: Any) -> HeldTask | ScanPosition:
+def _claim_row(*columns: Any) -> HeldTask | ClaimRow:
     """Only tasks have an id; queue, priority and lane, after it, positions have, too."""
-    if columns[0] is None:
+    if columns[0] is not None:
+        return HeldTask(*columns[:_TASK_COLUMNS])
+    if columns[1] is not None:
         return ScanPosition(*columns[1:4], *columns[_TASK_COLUMNS:])
-    return HeldTask(*columns[:_TASK_COLUMNS])
+    return CutShort() if columns[-1] else Counts(columns[_ARGS])
 
 
 def next_due(queues: Sequence[str]) -> Statement[Scalar]:

@@ -4,10 +4,12 @@
 -- lanes, one per execution kind: [{"starts", "claims", "child_pids", "is_sparse", "only_names", "except_names"}]. The first
 --   `starts` rows of a lane start at once, the next `claims` rows wait in the worker's buffer; horsies_take_tasks describes
 --   the pids, horsies_scan_lane the rest.
--- limits: {"cluster_cap", "counts_claims", "batch_limit"}. Under a soft cap (counts_claims false) waiting claims do not count.
---   A queue that gave batch_limit rows shuts out the queues after it; 0 is no limit.
+-- limits: {"cluster_cap", "counts_claims", "batch_limit", "byte_limit", "counts"}. Under a soft cap (counts_claims false) waiting claims do not count.
+--   A queue that gave batch_limit rows shuts out the queues after it; 0 is no limit. The row whose arguments reach byte_limit
+--   is the last one. counts is what the last claim returned under this name, null on a full scan.
 -- A full scan comes without marks and takes over claims whose lease has passed (T3).
--- Returns tasks in claim order; before them, without id, how far lanes were scanned that had fewer rows than asked for.
+-- Returns tasks in claim order; before them, without id, how far lanes were scanned that had fewer rows than asked for; and
+-- first, without queue, a row if the byte limit ended the claim: any lane may have more; and one with the counts as its args.
 create or replace function horsies_claim_tasks(
     owner_id text,
     hostname text,
@@ -36,9 +38,10 @@ as $$
 #variable_conflict use_column
 declare
     now_at timestamptz := horsies_now();
+    has_caps boolean := limits ->> 'cluster_cap' is not null or queues @? '$[*].cap ? (@ != null)';
     scan record;
 begin
-    if limits ->> 'cluster_cap' is not null or queues @? '$[*].cap ? (@ != null)' then
+    if has_caps then
         perform pg_advisory_xact_lock(horsies_lock_key('claim'));
     end if;
     if is_full_scan then
@@ -46,6 +49,16 @@ begin
     end if;
 
     scan := horsies_scan_queues(queues, lanes, limits, now_at);
+    if scan.is_cut_short then
+        may_have_more := true;
+        return next;
+    end if;
+    if has_caps and limits ? 'counts' then
+        may_have_more := null;
+        args := scan.counts::text;
+        return next;
+        args := null;
+    end if;
     for p in 1..cardinality(scan.position_queues) loop
         queue_name := scan.position_queues[p];
         priority := scan.position_priorities[p];

@@ -4,9 +4,10 @@
 -- time, is scanned up to horsies_scan_limit: a claim must not wait for its walk over a deep backlog of other lanes.
 -- A scan that found fewer rows says how far it came: to the row at its limit, behind which there may be more; or, without an
 -- id, to all rows before an instant. The next scan may start there.
+-- byte_count is the size of the rows' arguments: octet_length knows it from the TOAST pointer and reads none of them.
 create or replace function horsies_scan_lane(
     queue text, at_priority integer, lane jsonb, mark jsonb, row_limit integer, now_at timestamptz,
-    out task_ids text[], out scanned_to_at timestamptz, out scanned_to_id text
+    out task_ids text[], out byte_count bigint, out scanned_to_at timestamptz, out scanned_to_id text
 )
 language plpgsql
 as $$
@@ -23,7 +24,8 @@ begin
         from horsies_scan_limit(queue, at_priority, start_at, start_id, now_at) l;
     end if;
     with found as (
-        select t.id from horsies_tasks t
+        select t.id, coalesce(octet_length(t.args), 0) + coalesce(octet_length(t.kwargs), 0) as byte_count
+        from horsies_tasks t
         where t.status = 'PENDING' and t.queue_name = queue and t.priority = at_priority
           and (t.enqueued_at, t.id) > (start_at, start_id)
           and t.enqueued_at <= coalesce(end_at, now_at)  -- this one ends the walk, the next cuts within an instant
@@ -36,7 +38,7 @@ begin
         order by t.enqueued_at, t.id
         limit row_limit
         for update skip locked)
-    select coalesce(array_agg(f.id::text), '{}') into task_ids from found f;
+    select coalesce(array_agg(f.id::text), '{}'), coalesce(sum(f.byte_count), 0) into task_ids, byte_count from found f;
     if cardinality(task_ids) < row_limit then
         -- A second back: rows that are being committed now may bear a time before now.
         scanned_to_at := coalesce(end_at, now_at - interval '1 second');
