@@ -40,7 +40,7 @@ def test_a_forked_process_listens_for_itself(database_url: str, db: Database, ap
     task_id = app.tasks["add"].send(1).unwrap().task_id
     process = subprocess.Popen([sys.executable, "-c", FORKING, database_url, task_id])
 
-    eventually(lambda: listener_count(db) == 2)
+    eventually(lambda: listener_count(db) == 2, within=30)
     app.handle(task_id).cancel().unwrap()
 
     assert process.wait(20) == 0
