@@ -150,6 +150,14 @@ def write_and_hold(text: str, begun: str) -> None:
     forever(begun)
 
 
+def lose_standard_output(to: str | None) -> None:
+    for number in (1, 2):
+        os.close(number)
+    if to is not None:
+        for number in (1, 2):
+            assert os.open(to, os.O_WRONLY) == number
+
+
 def write_much(lines: int) -> None:
     for number in range(lines):
         print(f"line {number:08d}")

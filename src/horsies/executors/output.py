@@ -20,6 +20,7 @@ from horsies.executors.base import CaptureSettings
 LINE_FORMAT = "%(levelname)s %(name)s: %(message)s"
 
 _PUNCH_HOLE_KEEP_SIZE = 3
+_OUR_OFFSET = 2**40 + 7
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +131,18 @@ class OutputFile:
             self._stderr = _stream(2)
         sys.stdout, sys.stderr = self._stdout, self._stderr
 
+    def _restore_descriptors(self) -> None:
+        """Make fd 1 and 2 write here again, also after a task has closed or redirected them."""
+        # Duplicates of a descriptor share its offset: one that no other file has identifies ours.
+        os.lseek(self.file, _OUR_OFFSET, os.SEEK_SET)
+        for number in (1, 2):
+            try:
+                is_ours = os.lseek(number, 0, os.SEEK_CUR) == _OUR_OFFSET
+            except OSError:
+                is_ours = False
+            if not is_ours:
+                os.dup2(self.file, number)
+
     def captured(self) -> Captured:
         """Return the tail of the output."""
         with contextlib.suppress(OSError):
@@ -145,6 +158,7 @@ class OutputFile:
             sys.stdout.flush()
             sys.stderr.flush()
         self._restore_streams()
+        self._restore_descriptors()
         captured = self.captured()
         if captured.text is not None:
             with contextlib.suppress(OSError):

@@ -67,3 +67,15 @@ async def test_the_output_of_a_timed_out_call_is_kept(
     outcome = await caller.run("write_and_hold", "", str(tmp_path / "begun"), timeout_ms=100)
 
     assert outcome == TimedOut(100, "straight to the descriptor\n", log_truncated=False)
+
+
+@pytest.mark.parametrize("to", [None, os.devnull])
+async def test_a_task_that_closes_or_redirects_its_output_takes_none_from_the_next(
+    start_processes: StartProcesses, to: str | None
+) -> None:
+    caller, _ = await start_processes(1)
+    await caller.run("lose_standard_output", to)
+
+    after = await caller.run("write", "to out", "to err", "to log")
+
+    assert log_of(after) == "to out\nto err\nINFO stable: to log\n"
