@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import os
+import re
 import threading
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -773,6 +774,76 @@ async def test_task_sent_while_a_claim_is_answered_is_not_left_to_the_poll(
 
     row = db.task(handles[0].task_id)
     assert row["started_at"] - row["enqueued_at"] < timedelta(seconds=2)
+
+
+@pytest.mark.parametrize("cap", [None, 5])
+async def test_a_notification_makes_a_pass_over_its_own_queue_only(
+    new_app: NewApp, cap: int | None
+) -> None:
+    names = [f"q{number}" for number in range(20)]
+    app = new_app(
+        queue_mode=QueueMode.CUSTOM,
+        custom_queues=[CustomQueueConfig(name=name, max_concurrency=cap) for name in names],
+        resilience=WorkerResilienceConfig(notify_poll_interval_ms=300_000),
+    )
+    gate = Gate()
+    gate.open.set()
+    held = gate.task(app, queue_name="q7")
+    asked: list[tuple[str, list[str], bool]] = []
+
+    def note_queues(worker: Worker) -> None:
+        original = worker._claiming.run
+
+        async def run(statement: Statement[Any]) -> list[Any]:
+            given = statement.parameters
+            for function in ("claim_tasks", "next_due"):
+                if f"horsies_{function}" in statement.sql:
+                    queues = re.findall(r"\bq\d+\b", str(given["queues"]))
+                    asked.append((function, queues, bool(given.get("is_full_scan"))))
+            return await original(statement)
+
+        worker._claiming.run = run  # type: ignore[method-assign]
+
+    async with working(app, before_start=note_queues) as worker:
+
+        async def is_at_rest() -> bool:
+            return worker._claimer._is_idle() and not worker._claimer._to_ask_when_due
+
+        await eventually_async(is_at_rest)
+        asked.clear()
+        for number in range(3):
+            good(await held.send_async(number))
+            await gate.wait_for(number + 1)
+            await eventually_async(is_at_rest)
+
+    passes = [queues for function, queues, is_full_scan in asked if not is_full_scan]
+    assert passes
+    assert all(queues == ["q7"] for queues in passes)
+
+
+async def test_a_row_that_becomes_due_while_all_slots_are_busy_costs_no_turns(
+    new_app: NewApp, db: Database
+) -> None:
+    app, gate, turns = new_app(), Gate(), []
+    held = gate.task(app)
+
+    def count_turns(worker: Worker) -> None:
+        original = worker._claimer._sleep
+
+        async def sleep(stopping: asyncio.Event) -> None:
+            turns.append(1)
+            await original(stopping)
+
+        worker._claimer._sleep = sleep  # type: ignore[method-assign]
+
+    async with working(app, concurrency=1, before_start=count_turns):
+        good(await held.schedule_async(1, 2))
+        good(await held.send_async(1))
+        await gate.wait_for(1)
+        await asyncio.sleep(1.5)
+        assert len(turns) < 50
+        gate.open.set()
+        await gate.wait_for(2)
 
 
 async def test_burst_ends_with_its_last_task_and_not_with_the_next_poll(

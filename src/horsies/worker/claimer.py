@@ -26,7 +26,7 @@ from horsies.worker.held_task import HeldTask
 from horsies.worker.holdings import Holdings
 from horsies.worker.lanes import Lanes
 from horsies.worker.service_connection import ServiceConnection
-from horsies.worker.settings import WorkerContext
+from horsies.worker.settings import ServedQueue, WorkerContext
 from horsies.worker.statements import claim_tasks, next_due
 
 _logger = logging.getLogger("horsies.worker")
@@ -36,6 +36,31 @@ _MAX_ROWS = 500
 _FULL_SCAN_SHARE = 30.0
 _POLL_LOW, _POLL_HIGH = 0.6, 1.8
 _DUE_CHECK_S = 1.0
+
+
+class _ToldQueues:
+    """The queues to look at since the last look: those that notifications named, or all."""
+
+    def __init__(self) -> None:
+        self._names: set[str] | None = None
+
+    def add(self, queue_name: str | None) -> None:
+        if queue_name is None:
+            self._names = None
+        elif self._names is not None:
+            self._names.add(queue_name)
+
+    def add_all(self, queues: Sequence[ServedQueue]) -> None:
+        if self._names is not None:
+            self._names.update(queue.name for queue in queues)
+
+    def __bool__(self) -> bool:
+        return self._names is None or bool(self._names)
+
+    def take(self, queues: Sequence[ServedQueue]) -> Sequence[ServedQueue]:
+        """Those of `queues` to look at now; from here on, only what is told next."""
+        names, self._names = self._names, set()
+        return [queue for queue in queues if queue.name in names] if names else queues
 
 
 class Claimer:
@@ -63,19 +88,25 @@ class Claimer:
         self._full_scan_cost_s = 0.0
         self._owes_full_scan = False
         self._has_lost_answer = False
+        self._to_claim = _ToldQueues()
+        self._to_ask_when_due = _ToldQueues()
         self._due_at: float | None = None
-        self._due_checked_at = 0.0
-        self._due_wake_count = -1
+        self._due_asked_at = 0.0
 
-    def wake(self) -> None:
-        """There may be something to claim."""
+    def wake(self, queue_name: str | None = None) -> None:
+        """There may be something to claim, in this queue or in any."""
         self._wake_count += 1
+        self._to_claim.add(queue_name)
+        self._to_ask_when_due.add(queue_name)
+        self._expect_more()
+
+    def _expect_more(self) -> None:
         self._may_have_more = [True] * len(self._lanes.all)
         self._wake.set()
 
     def slot_freed(self) -> None:
         """A slot has become free: worth a pass if the last one left something behind."""
-        if any(self._may_have_more) or self._context.has_caps or self._holdings.buffer.tasks:
+        if any(self._may_have_more) or self._holdings.buffer.tasks:
             self._wake.set()
 
     async def run(self, stopping: asyncio.Event, on_idle: Callable[[], None]) -> None:
@@ -98,7 +129,11 @@ class Claimer:
         await self._holdings.buffer.start_waiting()
         request = self._request()
         started_at, wake_count = monotonic(), self._wake_count
-        rows = await self._connection.run(claim_tasks(request)) if request else []
+        try:
+            rows = await self._connection.run(claim_tasks(request)) if request else []
+        except BaseException:
+            self._to_claim.add(None)
+            raise
         self._has_lost_answer = False
         if request is None:
             return 0
@@ -113,9 +148,11 @@ class Claimer:
         batch_limit = request.limits.batch_limit
         if not is_cut_short and (not batch_limit or len(tasks) < batch_limit):
             self._learn(request, positions, filled)
+        if any(self._may_have_more):
+            self._to_claim.add_all(request.queues)
         if self._wake_count != wake_count:
             # What was committed while the statement ran may be missing from its answer.
-            self.wake()
+            self._expect_more()
         for task in tasks:
             if task.pid is None:
                 self._holdings.buffer.add(task)
@@ -141,16 +178,18 @@ class Claimer:
 
     def _request(self) -> ClaimRequest | None:
         context = self._context
-        if self._holdings.completer.is_full or not (any(self._may_have_more) or context.has_caps):
+        if self._holdings.completer.is_full or not any(self._may_have_more):
             return None
         lanes = self._lane_requests()
         if not any(lane.room for lane in lanes):
             return None
         is_full_scan = monotonic() >= self._full_scan_at
+        if is_full_scan or context.config.cluster_wide_cap is not None:
+            self._to_claim.add(None)  # a place that one queue freed may be any queue's
         return ClaimRequest(
             identity=context.identity,
             lease=context.lease,
-            queues=context.queues,
+            queues=self._to_claim.take(context.queues),
             lanes=lanes,
             limits=ClaimLimits(
                 cluster_cap=context.config.cluster_wide_cap,
@@ -169,7 +208,7 @@ class Claimer:
         """
         context, lanes = self._context, self._lanes
         may_prefetch = context.config.prefetch_buffer is None and not context.has_caps
-        wanted = [more or context.has_caps for more in self._may_have_more]
+        wanted = self._may_have_more
         # A sparse lane finds little and needs none kept for it.
         full = [more and not sparse for more, sparse in zip(wanted, self._is_sparse, strict=True)]
         share = _MAX_ROWS // max(1, sum(full))
@@ -248,36 +287,44 @@ class Claimer:
             return
         poll_s = self._context.config.resilience.notify_poll_interval_ms / 1000
         poll_at = monotonic() + jittered(poll_s, low=_POLL_LOW, high=_POLL_HIGH)
-        times = [poll_at]
-        if not any(self._may_have_more):
-            await self._check_due(stopping)
-        if self._due_at is not None:
-            times.append(self._due_at)
-        if self._owes_full_scan:
-            times.append(self._full_scan_at)
+        ask_at = due_at = full_scan_at = poll_at
+        if not any(self._may_have_more):  # else only a free slot is missing, which wakes
+            if self._to_ask_when_due:
+                ask_at = self._due_asked_at + _DUE_CHECK_S
+                if monotonic() >= ask_at:
+                    await self._ask_when_due(stopping)
+                    ask_at = poll_at
+            due_at = self._due_at or poll_at
+            full_scan_at = self._full_scan_at if self._owes_full_scan else poll_at
         try:
-            async with asyncio.timeout(max(0.0, min(times) - monotonic())):
+            wake_at = min(poll_at, ask_at, due_at, full_scan_at)
+            async with asyncio.timeout(max(0.0, wake_at - monotonic())):
                 await self._wake.wait()
         except TimeoutError:
-            self._may_have_more = [True] * len(self._lanes.all)
-            if monotonic() >= poll_at:
+            now = monotonic()
+            if now >= due_at:
+                self._due_at = None
+                self.wake()
+            if now >= full_scan_at:
+                self._to_claim.add(None)
+                self._expect_more()
+            if now >= poll_at:
                 self._full_scan_at = 0.0  # the contract's last resort leaves nothing out
 
-    async def _check_due(self, stopping: asyncio.Event) -> None:
-        """When the next waiting row becomes due; asked again only after something was told."""
-        now = monotonic()
-        if self._due_at is None and self._due_wake_count == self._wake_count:
-            return
-        if now - self._due_checked_at < _DUE_CHECK_S:
-            self._due_at = min(self._due_at or now + _DUE_CHECK_S, now + _DUE_CHECK_S)
-            return
-        self._due_checked_at, self._due_wake_count = now, self._wake_count
-        statement = next_due([queue.name for queue in self._context.queues])
+    async def _ask_when_due(self, stopping: asyncio.Event) -> None:
+        """When the next waiting row becomes due, in the queues that were told of."""
+        self._due_asked_at = monotonic()
+        queues = self._to_ask_when_due.take(self._context.queues)
+        statement = next_due([queue.name for queue in queues])
         found = await self._connection.persistently_until(
             stopping, "looking ahead", lambda: self._connection.run(statement)
         )
         seconds = found[0][0].value if found else None
-        self._due_at = None if seconds is None else monotonic() + max(0.0, float(seconds))
+        if len(queues) == len(self._context.queues):
+            self._due_at = None
+        if seconds is not None:
+            due_at = monotonic() + max(0.0, float(seconds))
+            self._due_at = min(self._due_at or due_at, due_at)
 
 
 def _filled_lanes(

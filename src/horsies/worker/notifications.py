@@ -105,10 +105,17 @@ def start_listener(
     )
     outage.on_read_only = listener.reconnect
     for queue in context.queues:
-        listener.subscribe(queue_channel(queue.name), lambda _payload: in_loop(claimer.wake))
+        listener.subscribe(queue_channel(queue.name), _waker(in_loop, claimer, queue.name))
     listener.subscribe(PING_CHANNEL, lambda ping_id: in_loop(pings.add, ping_id))
     listener.subscribe(CANCEL_CHANNEL, lambda task_id: in_loop(cancel_watch.wake, task_id))
     return listener
+
+
+def _waker(
+    in_loop: Callable[..., None], claimer: Claimer, queue_name: str
+) -> Callable[[str], None]:
+    """What the listener does when this queue is told of."""
+    return lambda _payload: in_loop(claimer.wake, queue_name)
 
 
 def _caller(loop: asyncio.AbstractEventLoop) -> Callable[..., None]:

@@ -42,10 +42,11 @@ def _queues_with_marks(request: ClaimRequest) -> list[dict[str, object]]:
     """The queues with their marks by priority, the priorities in order."""
     marks: dict[str, dict[int, dict[int, object]]] = {queue.name: {} for queue in request.queues}
     for (queue_name, priority, lane), mark in request.marks.items():
-        marks[queue_name].setdefault(priority, {})[lane] = {
-            "enqueued_at": mark.enqueued_at,
-            "id": mark.id,
-        }
+        if queue_name in marks:
+            marks[queue_name].setdefault(priority, {})[lane] = {
+                "enqueued_at": mark.enqueued_at,
+                "id": mark.id,
+            }
     return [
         {
             "name": queue.name,

@@ -266,6 +266,8 @@ class Worker:
         for one in recorded:
             task = one.completion.task
             self._dispatcher.settle(task)
+            if self.context.has_caps:
+                self._claimer.wake(task.queue_name)  # a place under its cap is free
             if one.outcome == "retried" and one.retry_after_s is not None:
                 self._retry_notifier.add(task.task_id, task.queue_name, one.retry_after_s)
             elif one.outcome == "failed":
