@@ -10,7 +10,7 @@ MINUTES ?= 30
 VERSIONS ?= 14 15 16 17 18
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast test-postgres-matrix check format faults faults-long soak bench bench-quick bench-curves docs clean
+.PHONY: help setup demo test test-fast test-postgres-matrix check format faults faults-long soak bench bench-quick bench-curves docs release-fixture clean
 
 help: ## list the commands
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-21s %s\n", $$1, $$2}'
@@ -69,6 +69,9 @@ bench-curves: $(READY) ## the rate against every size: backlog, history, queues,
 
 docs: $(READY) ## run every example in the docs
 	$(BIN)/python -m pytest -q tests/docs
+
+release-fixture: $(READY) ## keep this version's wheel for the tests of the next one
+	PYTHONPATH=tests $(BIN)/python -m support.releases
 
 clean: ## remove the virtual environment and caches
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
