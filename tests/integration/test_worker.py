@@ -837,10 +837,14 @@ async def test_a_row_that_becomes_due_while_all_slots_are_busy_costs_no_turns(
         worker._claimer._sleep = sleep  # type: ignore[method-assign]
 
     async with working(app, concurrency=1, before_start=count_turns):
-        good(await held.schedule_async(1, 2))
+        delayed = good(await held.schedule_async(1, 2))
         good(await held.send_async(1))
         await gate.wait_for(1)
-        await asyncio.sleep(1.5)
+
+        async def is_overdue() -> bool:
+            return now() > db.task(delayed.task_id)["enqueued_at"] + timedelta(seconds=0.5)
+
+        await eventually_async(is_overdue)
         assert len(turns) < 50
         gate.open.set()
         await gate.wait_for(2)

@@ -85,6 +85,8 @@ def is_transient(error: BaseException) -> bool:
     """Whether a service should back off and retry: the database is away, or busy for now."""
     if isinstance(error, psycopg.errors.ProgramLimitExceeded):
         return "NOTIFY" in str(error)  # its queue is full; the other limits are a row's own
+    if isinstance(error, psycopg.errors.InternalError_):
+        return "cache lookup failed for function" in str(error)  # a migration has replaced it
     return is_connection_failure(error) or isinstance(error, _TEMPORARY)
 
 
