@@ -1,6 +1,6 @@
 -- horsies_fail_lost_runs: RUNNING -> FAILED (T9) or PENDING (T8) for runs whose executor is gone, each with its attempt row; one that
 -- would be tried again although someone asked for its end is CANCELLED (T16).
--- Caller: recovery/lost_runs.py.  Locks: horsies_tasks, by id, skipping locked rows.
+-- Caller: recovery/lost_runs.py.  Locks: workflows; horsies_tasks, by id, skipping locked rows.
 -- Staleness is judged again under the lock: a heartbeat or an outcome that arrived meanwhile wins.
 -- A row that cannot be ended answers 'stuck' with the reason and keeps no other from its end.
 create or replace function horsies_fail_lost_runs(
@@ -21,7 +21,11 @@ declare
     may_retry boolean;
     new_status text;
     retry_at timestamptz;
+    of_workflows text[] := array(select t.id::text from horsies_tasks t where t.id = any (task_ids) and t.is_workflow_task);
 begin
+    if of_workflows <> '{}' then
+        perform horsies_lock_workflows_of_tasks(of_workflows);
+    end if;
     for lost in
         select t.*, i.result as new_result, i.error_message, i.reason, i.delay
         from unnest(task_ids, owner_ids, claims, attempts, results, error_messages, failed_reasons, retry_delays)
@@ -71,4 +75,7 @@ begin
             return query select lost.id::text, 'stuck: ' || sqlerrm;
         end;
     end loop;
+    if of_workflows <> '{}' then
+        perform horsies_advance_tasks(of_workflows);
+    end if;
 end $$;

@@ -48,7 +48,8 @@ begin
         select w.id from horsies_workflows w
         where w.status in ('COMPLETED', 'FAILED', 'CANCELLED')
           and coalesce(w.completed_at, w.updated_at, w.created_at) < horsies_now() - older_than
-        order by w.updated_at limit batch_limit for update skip locked));
+          and w.parent_workflow_id is null  -- children go with their root
+        order by coalesce(w.completed_at, w.updated_at, w.created_at) limit batch_limit for update skip locked));
     get diagnostics pruned = row_count;
     return pruned;
 end $$;

@@ -15,11 +15,11 @@ begin
         at_priority := -2147483649;
         loop
             select t.priority into at_priority from horsies_tasks t
-            where t.status = 'PENDING' and t.queue_name = queues[q] and t.priority > at_priority
+            where t.status = 'PENDING' and not t.is_held and t.queue_name = queues[q] and t.priority > at_priority
             order by t.queue_name, t.priority, t.enqueued_at, t.id limit 1;
             exit when at_priority is null;
             select t.enqueued_at into candidate from horsies_tasks t
-            where t.status = 'PENDING' and t.queue_name = queues[q] and t.priority = at_priority and t.enqueued_at > now_at and t.enqueued_at < 'infinity'
+            where t.status = 'PENDING' and not t.is_held and t.queue_name = queues[q] and t.priority = at_priority and t.enqueued_at > now_at and t.enqueued_at < 'infinity'
             order by t.enqueued_at, t.id limit 1;
             earliest := least(earliest, candidate);
         end loop;

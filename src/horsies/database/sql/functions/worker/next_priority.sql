@@ -8,7 +8,7 @@ declare
     unmarked_priority integer;
 begin
     select t.priority into unmarked_priority from horsies_tasks t
-    where t.status = 'PENDING' and t.queue_name = queue
+    where t.status = 'PENDING' and not t.is_held and t.queue_name = queue
       and t.priority > coalesce(last_priority, -2147483649) and t.priority < coalesce(marked_priority, 2147483648)
     order by t.queue_name, t.priority, t.enqueued_at, t.id limit 1;
     return coalesce(unmarked_priority, marked_priority);

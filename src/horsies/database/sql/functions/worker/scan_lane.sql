@@ -26,7 +26,7 @@ begin
     with found as (
         select t.id, coalesce(octet_length(t.args), 0) + coalesce(octet_length(t.kwargs), 0) as byte_count
         from horsies_tasks t
-        where t.status = 'PENDING' and t.queue_name = queue and t.priority = at_priority
+        where t.status = 'PENDING' and not t.is_held and t.queue_name = queue and t.priority = at_priority
           and (t.enqueued_at, t.id) > (start_at, start_id)
           and t.enqueued_at <= coalesce(end_at, now_at)  -- this one ends the walk, the next cuts within an instant
           and (t.enqueued_at, t.id) <= (coalesce(end_at, 'infinity'), coalesce(end_id, ''))
@@ -34,7 +34,6 @@ begin
           and (t.good_until is null or t.good_until > now_at)
           and (only_names is null or only_names ? t.task_name)
           and (except_names is null or not except_names ? t.task_name)
-          and (not t.is_workflow_task or horsies_stopped_workflow(t.id) is null)
         order by t.enqueued_at, t.id
         limit row_limit
         for update skip locked)

@@ -8,7 +8,7 @@ language plpgsql stable
 as $$
 begin
     select t.enqueued_at, t.id into end_at, end_id from horsies_tasks t
-    where t.status = 'PENDING' and t.queue_name = queue and t.priority = at_priority
+    where t.status = 'PENDING' and not t.is_held and t.queue_name = queue and t.priority = at_priority
       and t.enqueued_at <= now_at and (t.enqueued_at, t.id) > (start_at, start_id)
     order by t.enqueued_at, t.id offset 2000 limit 1;
 end $$;

@@ -1,0 +1,95 @@
+-- Pause, resume and cancel: a change of status for a workflow and its children at any depth; what it means for tasks and nodes
+-- follows from horsies_follow_workflow_status.  Locks: the workflow's tree; horsies_tasks.
+-- Caller: workflows/control.py.  Each answers whether it changed anything; null when there is no such workflow.
+
+-- horsies_workflow_tree: a workflow and all that are below it, from the top down.
+create or replace function horsies_workflow_tree(of_workflow text) returns table (workflow_id text, depth integer)
+language plpgsql stable
+set search_path from current
+as $$
+begin
+    return query
+        with recursive tree as (
+            select w.id, w.depth from horsies_workflows w where w.id = of_workflow
+            union
+            select c.id, c.depth from tree t join horsies_workflows c on c.parent_workflow_id = t.id)
+        select t.id::text, t.depth from tree t order by t.depth, t.id;
+end $$;
+
+create or replace function horsies_pause_workflow(of_workflow text) returns boolean
+language plpgsql
+set search_path from current
+as $$
+declare
+    now_at timestamptz := horsies_now();
+    was_running boolean;
+begin
+    perform horsies_lock_workflows(array[of_workflow]);
+    select w.status = 'RUNNING' into was_running from horsies_workflows w where w.id = of_workflow;
+    if was_running then
+        update horsies_workflows w set status = 'PAUSED', updated_at = now_at
+        where w.id = any (array(select t.workflow_id from horsies_workflow_tree(of_workflow) t)) and w.status = 'RUNNING';
+    end if;
+    return was_running;
+end $$;
+
+-- Nodes that could not go on meanwhile are decided now, and workflows that had nothing left to do end.
+create or replace function horsies_resume_workflow(of_workflow text) returns boolean
+language plpgsql
+set search_path from current
+as $$
+declare
+    now_at timestamptz := horsies_now();
+    was_paused boolean;
+    resumed text[];
+begin
+    perform horsies_lock_workflows(array[of_workflow]);
+    select w.status = 'PAUSED' into was_paused from horsies_workflows w where w.id = of_workflow;
+    if was_paused then
+        with changed as (
+            update horsies_workflows w set status = 'RUNNING', updated_at = now_at
+            where w.id = any (array(select t.workflow_id from horsies_workflow_tree(of_workflow) t)) and w.status = 'PAUSED'
+            returning w.id)
+        select array_agg(c.id::text) into resumed from changed c;
+        perform horsies_decide_workflows(resumed);
+    end if;
+    return was_paused;
+end $$;
+
+create or replace function horsies_cancel_workflow(of_workflow text) returns boolean
+language plpgsql
+set search_path from current
+as $$
+declare
+    now_at timestamptz := horsies_now();
+    was_open boolean;
+begin
+    perform horsies_lock_workflows(array[of_workflow]);
+    select w.status in ('PENDING', 'RUNNING', 'PAUSED') into was_open from horsies_workflows w where w.id = of_workflow;
+    if was_open then
+        update horsies_workflows w set status = 'CANCELLED', completed_at = now_at, updated_at = now_at
+        where w.id = any (array(select t.workflow_id from horsies_workflow_tree(of_workflow) t)) and w.status in ('PENDING', 'RUNNING', 'PAUSED');
+        -- The node of a cancelled child fails in a parent that goes on.
+        perform horsies_advance_nodes(horsies_end_workflows(array[of_workflow]));
+    end if;
+    return was_open;
+end $$;
+
+-- horsies_decide_workflows: looks at all that may go on in workflows: nodes whose join is decided, waits that are over, places for
+-- further nodes of a bounded workflow, workflows whose nodes have all ended, parents' nodes whose child has ended.
+-- Caller: horsies_resume_workflow, horsies_retry_workflow, horsies_recover_workflows, under the lock of the workflows.
+create or replace function horsies_decide_workflows(workflow_ids text[]) returns void
+language plpgsql
+set search_path from current
+as $$
+begin
+    perform horsies_advance_nodes(
+        horsies_decide_nodes(array(
+            select n.id::text from unnest(workflow_ids) i(id) join horsies_workflow_tasks n on n.workflow_id = i.id
+            where n.status = 'PENDING'))
+        || horsies_end_waits(array(
+            select n.id::text from unnest(workflow_ids) i(id) join horsies_workflow_tasks n on n.workflow_id = i.id
+            where n.status = 'RUNNING' and n.kind in ('sleep', 'event')))
+        || horsies_fill_workflows(workflow_ids)
+        || horsies_end_workflows(workflow_ids));
+end $$;

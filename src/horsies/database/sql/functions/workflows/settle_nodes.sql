@@ -1,0 +1,36 @@
+-- horsies_settle_nodes: nodes take over how their tasks ended; returns the nodes. A task that has not ended changes nothing.
+-- Caller: horsies_advance_tasks, horsies_recover_workflows, under the lock of the workflows.
+-- A missing result is made up from the task's status; recovery (checks_results) looks also whether it can be read.
+create or replace function horsies_settle_nodes(task_ids text[], checks_results boolean) returns text[]
+language plpgsql
+set search_path from current
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+as $$
+declare
+    now_at timestamptz := horsies_now();
+    settled text[];
+begin
+    with ended as (
+        select t.id, t.status, t.started_at, t.result, t.result is null or (checks_results and not horsies_is_result(t.result)) as is_missing
+        from unnest(task_ids) i(id) join horsies_tasks t on t.id = i.id
+        where t.status || '' in ('COMPLETED', 'FAILED', 'CANCELLED', 'EXPIRED')
+    ), judged as (
+        select e.id, e.started_at, e.status = 'COMPLETED' and not e.is_missing as is_ok,
+            case when e.is_missing then horsies_missing_result(e.id, e.status, e.result is not null) else e.result end as result
+        from ended e
+    ), changed as (
+        update horsies_workflow_tasks n set
+            status = case when j.is_ok then 'COMPLETED' else 'FAILED' end,
+            result = j.result,
+            error = case when not j.is_ok then horsies_error_of(j.result) end,
+            started_at = coalesce(n.started_at, j.started_at),
+            completed_at = now_at
+        from judged j
+        where n.task_id = j.id and n.status || '' in ('PENDING', 'READY', 'ENQUEUED', 'RUNNING')
+        returning n.id)
+    select coalesce(array_agg(c.id::text), '{}') into settled from changed c;
+    return settled;
+end $$;

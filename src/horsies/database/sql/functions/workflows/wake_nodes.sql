@@ -1,0 +1,60 @@
+-- horsies_wake_nodes: ends the waits of nodes: a sleep whose time has come, an event that has arrived, or one that is overdue.
+-- Returns how many, and the seconds until the next wait is over by time.
+-- Caller: workflows/waits.py, woken by 'horsies_workflow_wake' and at the time it was told.  Locks: the trees of the workflows.
+create or replace function horsies_wake_nodes(batch_limit integer, out woken integer, out next_after double precision)
+language plpgsql
+set search_path from current
+as $$
+declare
+    now_at timestamptz := horsies_now();
+    due text[];
+    ended text[];
+begin
+    due := array(
+        select n.id::text from horsies_workflow_tasks n join horsies_workflows w on w.id = n.workflow_id
+        where n.wait_until <= now_at and n.status = 'RUNNING' and w.status = 'RUNNING'
+        order by n.wait_until limit batch_limit)
+      || array(
+        select n.id::text from horsies_events e
+        join horsies_workflow_tasks n on n.event_name = e.name and n.event_key = e.key and n.status = 'RUNNING'
+        where e.is_new limit batch_limit);
+    perform horsies_lock_workflows(array(select n.workflow_id::text from horsies_workflow_tasks n where n.id = any (due)));
+    ended := horsies_end_waits(due);
+    -- An event stays new for a while: a node that began to wait in a transaction still under way cannot be seen yet.
+    update horsies_events e set is_new = false where e.is_new and e.sent_at < now_at - interval '5 seconds';
+    perform horsies_advance_nodes(ended);
+    woken := cardinality(ended);
+    select extract(epoch from min(n.wait_until) - now_at) into next_after from horsies_workflow_tasks n
+    where n.wait_until is not null and n.wait_until < 'infinity' and n.status = 'RUNNING';
+end $$;
+
+-- horsies_end_waits: RUNNING -> COMPLETED or FAILED for waiting nodes, where what they wait for has come; returns those.
+-- Caller: horsies_wake_nodes, horsies_recover_workflows, under the lock of the workflows.
+create or replace function horsies_end_waits(node_ids text[]) returns text[]
+language plpgsql
+set search_path from current
+as $$
+declare
+    now_at timestamptz := horsies_now();
+    ended text[];
+begin
+    with changed as (
+        update horsies_workflow_tasks n set
+            status = case when c.is_overdue then 'FAILED' else 'COMPLETED' end,
+            result = c.result, error = horsies_error_of(c.result), completed_at = now_at
+        from (
+            select n.id, n.kind = 'event' and e.name is null as is_overdue, case
+                when n.kind = 'sleep' then '{"__task_result__":true,"ok":null,"err":null}'
+                when e.name is not null then '{"__task_result__":true,"ok":' || e.payload || ',"err":null}'
+                else horsies_error_result('EVENT_TIMEOUT', 'The event ' || n.event_name || ' did not arrive in time',
+                    json_build_object('event', n.event_name, 'key', n.event_key)) end as result
+            from unnest(node_ids) i(id) join horsies_workflow_tasks n on n.id = i.id
+            join horsies_workflows w on w.id = n.workflow_id
+            left join horsies_events e on n.kind = 'event' and e.name = n.event_name and e.key = n.event_key
+            where n.kind in ('sleep', 'event') and n.status = 'RUNNING' and w.status = 'RUNNING'
+              and (n.wait_until <= now_at or e.name is not null)) c
+        where n.id = c.id
+        returning n.id)
+    select coalesce(array_agg(c.id::text), '{}') into ended from changed c;
+    return ended;
+end $$;

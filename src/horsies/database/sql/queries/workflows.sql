@@ -1,0 +1,23 @@
+-- Reads of workflows; events.
+-- Each statement can be pasted into psql once its %(name)s parameters are filled in.
+
+-- name: read_workflow
+select w.id, w.name, w.status, w.result, w.error, o.task_name, o.kind
+from horsies_workflows w
+left join horsies_workflow_tasks o on o.workflow_id = w.id and o.task_index = w.output_task_index
+where w.id = %(workflow_id)s;
+
+-- name: read_nodes
+select n.node_id, n.task_index, n.task_name,
+    case when n.status = 'ENQUEUED' and (t.status = 'RUNNING' or t.retry_count > 0) then 'RUNNING' else n.status end,
+    case when %(with_results)s then n.result end,
+    coalesce(n.started_at, t.started_at), n.completed_at, n.kind, n.join_type, n.dependencies,
+    n.sub_workflow_id, n.sub_workflow_summary, n.sub_definition_key, n.event_name
+from horsies_workflow_tasks n
+left join horsies_tasks t on t.id = n.task_id and n.status = 'ENQUEUED'
+where n.workflow_id = %(workflow_id)s and (%(node_id)s::text is null or n.node_id = %(node_id)s)
+order by n.task_index limit 100000;
+
+-- name: send_event
+insert into horsies_events (name, key, payload) values (%(name)s, %(key)s, %(payload)s)
+on conflict (name, key) do update set payload = excluded.payload, is_new = true, sent_at = now();

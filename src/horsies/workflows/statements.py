@@ -1,0 +1,125 @@
+"""The statements of workflows: start, advance, steer, wake, read."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+from horsies.database.functions import call
+from horsies.database.sql_files import query
+from horsies.database.statement import Receipt, Scalar, Statement
+from horsies.workflows.rows import NewRows
+
+
+class ReadySubWorkflow(NamedTuple):
+    """A node that waits for a worker that builds its child."""
+
+    node_id: str
+    workflow_id: str
+    definition_key: str | None
+    kwargs: str
+
+
+class Woken(NamedTuple):
+    """What a look at the waiting nodes gave; None: no wait ends by time."""
+
+    count: int
+    next_after_s: float | None
+
+
+class WorkflowRow(NamedTuple):
+    id: str
+    name: str
+    status: str
+    result: str | None
+    error: str | None
+    output_task_name: str | None
+    output_kind: str | None
+
+
+class NodeRow(NamedTuple):
+    node_id: str | None
+    task_index: int
+    task_name: str
+    status: str
+    result: str | None
+    started_at: datetime | None
+    completed_at: datetime | None
+    kind: str
+    join_type: str
+    dependencies: list[int]
+    sub_workflow_id: str | None
+    sub_workflow_summary: str | None
+    sub_definition_key: str | None
+    event_name: str | None
+
+
+def start_workflows(starts: Sequence[NewRows]) -> Statement[Receipt]:
+    """Store workflows; one receipt each, in input order."""
+    return call(
+        "start_workflows",
+        Receipt,
+        workflows=[rows.workflow._asdict() for rows in starts],
+        nodes=[node._asdict() for rows in starts for node in rows.nodes],
+    )
+
+
+def lock_workflows_of_tasks(task_ids: Sequence[str]) -> Statement[Scalar]:
+    """Lock the workflows of tasks that are about to end, in the same transaction."""
+    return call("lock_workflows_of_tasks", Scalar, task_ids=task_ids)
+
+
+def advance_tasks(task_ids: Sequence[str]) -> Statement[Scalar]:
+    """What follows from tasks that have just ended; why it could not be done, or `None`."""
+    return call("advance_tasks", Scalar, task_ids=task_ids)
+
+
+def mark_running_nodes(task_ids: Sequence[str]) -> Statement[Scalar]:
+    return call("mark_running_nodes", Scalar, task_ids=task_ids)
+
+
+def ready_subworkflows(batch_limit: int) -> Statement[ReadySubWorkflow]:
+    return call("ready_subworkflows", ReadySubWorkflow, batch_limit=batch_limit)
+
+
+def fail_nodes(node_ids: Sequence[str], results: Sequence[str]) -> Statement[Scalar]:
+    return call("fail_nodes", Scalar, node_ids=node_ids, results=results)
+
+
+def wake_nodes(batch_limit: int) -> Statement[Woken]:
+    return call("wake_nodes", Woken, batch_limit=batch_limit)
+
+
+def pause_workflow(workflow_id: str) -> Statement[Scalar]:
+    return call("pause_workflow", Scalar, of_workflow=workflow_id)
+
+
+def resume_workflow(workflow_id: str) -> Statement[Scalar]:
+    return call("resume_workflow", Scalar, of_workflow=workflow_id)
+
+
+def cancel_workflow(workflow_id: str) -> Statement[Scalar]:
+    return call("cancel_workflow", Scalar, of_workflow=workflow_id)
+
+
+def retry_workflow(workflow_id: str, from_index: int | None) -> Statement[Scalar]:
+    return call("retry_workflow", Scalar, of_workflow=workflow_id, from_index=from_index)
+
+
+def read_workflow(workflow_id: str) -> Statement[WorkflowRow]:
+    sql = query("workflows", "read_workflow")
+    return Statement(sql, {"workflow_id": workflow_id}, WorkflowRow)
+
+
+def read_nodes(workflow_id: str, *, with_results: bool) -> Statement[NodeRow]:
+    parameters = {"workflow_id": workflow_id, "with_results": with_results, "node_id": None}
+    return Statement(query("workflows", "read_nodes"), parameters, NodeRow)
+
+
+def read_node(workflow_id: str, node_id: str) -> Statement[NodeRow]:
+    parameters = {"workflow_id": workflow_id, "with_results": True, "node_id": node_id}
+    return Statement(query("workflows", "read_nodes"), parameters, NodeRow)
+
+
+def send_event(name: str, key: str, payload: str) -> Statement[Scalar]:
+    parameters = {"name": name, "key": key, "payload": payload}
+    return Statement(query("workflows", "send_event"), parameters, Scalar)
