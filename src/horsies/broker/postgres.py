@@ -3,7 +3,7 @@
 import asyncio
 from datetime import datetime, timedelta
 from functools import cached_property
-from typing import Any
+from typing import Any, Unpack
 
 from horsies.codes import BrokerErrorCode
 from horsies.config import PostgresConfig
@@ -25,7 +25,7 @@ from horsies.results.status import status
 from horsies.results.task_info import TaskInfo
 from horsies.results.waiting import ResultWaiter
 from horsies.sending.enqueuer import Enqueuer, EnqueueResult
-from horsies.sending.rows import new_row
+from horsies.sending.rows import EnqueueOptions, new_row
 
 
 class PostgresBroker:
@@ -58,7 +58,7 @@ class PostgresBroker:
         return Ok(None)
 
     def enqueue(
-        self, task_name: str, queue_name: str = "default", **options: Any
+        self, task_name: str, queue_name: str = "default", **options: Unpack[EnqueueOptions]
     ) -> BrokerResult[str]:
         """Store one task row. Options: see `enqueue_async`."""
         row = new_row(task_name, queue_name, **options)
@@ -67,9 +67,9 @@ class PostgresBroker:
         return _enqueued(self.enqueuer.enqueue(row))
 
     async def enqueue_async(
-        self, task_name: str, queue_name: str = "default", **options: Any
+        self, task_name: str, queue_name: str = "default", **options: Unpack[EnqueueOptions]
     ) -> BrokerResult[str]:
-        """Store one task row: `task_id`, `enqueue_sha` and the optional fields of `new_row`."""
+        """Store one task row: `task_id`, `enqueue_sha` and the others of `EnqueueOptions`."""
         row = new_row(task_name, queue_name, **options)
         if isinstance(row, BrokerOperationError):
             return Err(row)

@@ -4,7 +4,7 @@ The fields of `NewTask` are the parameters of `horsies_enqueue_tasks`: a column 
 """
 
 from datetime import datetime, timedelta
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Required, TypedDict
 
 from pydantic_core import to_json
 
@@ -55,6 +55,24 @@ def option_columns(task_options: str | None) -> OptionColumns:
         unique_stored=stored.unique_scope == "stored",
         tags=to_json(stored.tags).decode() if stored.tags else None,
     )
+
+
+class EnqueueOptions(TypedDict, total=False):
+    """What `enqueue` takes beside the names of task and queue; see `new_row`."""
+
+    task_id: Required[str]
+    enqueue_sha: Required[str]
+    args_json: str | None
+    kwargs_json: str | None
+    priority: int
+    sent_at: datetime | None
+    enqueued_at: datetime | None
+    enqueue_delay_seconds: float | None
+    good_until: datetime | None
+    task_options: str | None
+    unique_key: str | None
+    unique_scope: UniqueScope
+    tags: str | None
 
 
 def new_row(  # noqa: PLR0913 - the contract's signature
