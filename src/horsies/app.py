@@ -144,7 +144,7 @@ class Horsies:
                     self._broker = PostgresBroker(self.config.broker)
                 except HorsiesError:
                     raise
-                except Exception as error:
+                except Exception as error:  # user code: settings of a class of its own
                     raise HorsiesError(
                         f"the broker could not be set up: {error}",
                         code=ErrorCode.BROKER_INIT_FAILED,

@@ -82,7 +82,7 @@ class Reaper:
         """One step; whatever it meets, the other steps and the next pass go on."""
         try:
             await step(swept)
-        except Exception as error:
+        except Exception as error:  # a step that fails must not stop the others
             if is_transient(error):
                 _logger.warning("reaper: could not %s, next pass tries again: %s", name, error)
             else:

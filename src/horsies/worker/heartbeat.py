@@ -82,7 +82,7 @@ class Heartbeat:
         while not self._stopping.wait(jittered(self._interval_s, low=0.9, high=1.0)):
             try:
                 self.run_once()
-            except Exception as error:  # the service loop of this thread
+            except Exception as error:  # the service loop: a database that is away must not end it
                 self._disconnect()
                 if not is_transient(error):
                     raise

@@ -291,7 +291,7 @@ class Worker:
                     attempt=task.attempt,
                     error=error,
                 )
-            except Exception:  # user code
+            except Exception:  # user code: failure hooks
                 _logger.exception(
                     "a failure hook raised; the failure of task %s stands", task.task_id
                 )
