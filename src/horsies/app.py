@@ -19,6 +19,7 @@ from horsies.results.handle import TaskHandle
 from horsies.results.reading import AnyResult, decode_untyped
 from horsies.sending.task_function import AsyncRegisteredTask, RegisteredTask
 from horsies.tasks import discovery
+from horsies.tasks.checks import Execution
 from horsies.tasks.definition import TaskDefinition, define_task
 from horsies.tasks.queues import resolve_queue, valid_queue_names
 from horsies.tasks.registry import TaskRegistry
@@ -47,7 +48,7 @@ class TaskOptions(TypedDict, total=False):
     retry_policy: RetryPolicy | None
     exception_mapper: ExceptionMapper | None
     default_unhandled_error_code: str | None
-    execution: Literal["process", "async", "blocking"] | None
+    execution: Execution | None
     timeout_ms: int | None
     soft_timeout_ms: int | None
     interruptible: bool
