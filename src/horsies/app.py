@@ -179,7 +179,7 @@ class Horsies:
     def expand_module_globs(
         self, patterns: Sequence[str], exclude: Sequence[str] | None = None
     ) -> list[str]:
-        """Real files for globs and paths; dotted names pass through."""
+        """Expand globs and paths to files; dotted names pass through."""
         return discovery.expand_module_globs(patterns, exclude)
 
     def import_task_modules(self, modules: Sequence[str] | None = None) -> list[str]:
@@ -206,7 +206,7 @@ class Horsies:
 
     @contextmanager
     def suppressed_sends(self) -> Generator[None, None, None]:
-        """Suppress sends for a while, then as before."""
+        """Suppress sends inside a `with` block."""
         before, self._is_suppressed = self._is_suppressed, True
         try:
             yield
@@ -214,7 +214,7 @@ class Horsies:
             self._is_suppressed = before
 
     def set_role(self, role: Literal["producer", "worker", "scheduler"]) -> None:
-        """How this process names itself in its logs."""
+        """Set how this process names itself in its logs."""
         self.role = role
 
     def on_failure(self, callback: FailureHook) -> FailureHook:

@@ -76,7 +76,7 @@ class PostgresBroker:
         return _enqueued(await self.enqueuer.enqueue_async(row))
 
     def get_result(self, task_id: str, timeout_ms: int | None = None) -> AnyResult:
-        """Wait for the end of a task and give its result."""
+        """Wait for the end of a task and return its result."""
         return self._waiter.get(task_id, timeout_ms)
 
     async def get_result_async(self, task_id: str, timeout_ms: int | None = None) -> AnyResult:
@@ -138,15 +138,15 @@ class PostgresBroker:
         return self.database.perform(cancel_one(task_id, running=running))
 
     def count_tasks(self, wanted: TaskFilter) -> BrokerResult[int]:
-        """How many tasks an operation on many would be about."""
+        """Count the tasks that match a filter."""
         return self.database.perform(count(wanted))
 
     def cancel_tasks(self, wanted: TaskFilter, *, running: bool = False) -> BrokerResult[int]:
-        """Withdraw all matching tasks; how many were cancelled, or asked to end."""
+        """Withdraw all matching tasks; return how many were cancelled or asked to end."""
         return cancel_all(self.database, wanted, running=running)
 
     def requeue_tasks(self, wanted: TaskFilter) -> BrokerResult[int]:
-        """Put all matching ended tasks back in their queues; how many."""
+        """Put all matching ended tasks back in their queues; return how many."""
         return requeue_all(self.database, wanted)
 
     async def requeue_task(
@@ -165,14 +165,14 @@ class PostgresBroker:
     async def requeue_failed(
         self, *, task_name: str | None = None, queue_name: str | None = None
     ) -> BrokerResult[int]:
-        """Put all matching FAILED tasks back in their queues; how many."""
+        """Put all matching FAILED tasks back in their queues; return how many."""
         wanted = TaskFilter(("FAILED",), task_name, queue_name)
         return await asyncio.to_thread(self.requeue_tasks, wanted)
 
     async def rerun_task(
         self, task_id: str, *, good_until: datetime | None = None
     ) -> BrokerResult[str | None]:
-        """Store a new task with the input of an ended one; the new id."""
+        """Store a new task with the input of an ended one; return its id."""
         return await self.database.perform_async(rerun_one(task_id, good_until))
 
     def rerun_task_sync(
@@ -198,17 +198,17 @@ class PostgresBroker:
     async def mark_stale_tasks_as_failed(
         self, stale_threshold_ms: int = 300_000
     ) -> BrokerResult[int]:
-        """End runs without a sign of life, by hand; counts retried and failed."""
+        """End runs without a sign of life, by hand; return how many were retried or failed."""
         silent_for = timedelta(milliseconds=stale_threshold_ms)
         return _transparent(await end_lost_runs(self.database, silent_for))
 
     async def requeue_stale_claimed(self, stale_threshold_ms: int = 120_000) -> BrokerResult[int]:
-        """Put claims without a sign of life back, by hand."""
+        """Put claims without a sign of life back, by hand; return how many."""
         stale_after = timedelta(milliseconds=stale_threshold_ms)
         return _transparent(await manual.requeue_stale(self.database, stale_after))
 
     async def expire_pending_tasks(self) -> BrokerResult[int]:
-        """End overdue PENDING tasks, by hand."""
+        """End overdue PENDING tasks, by hand; return how many."""
         return await manual.expire_overdue(self.database)
 
     @cached_property
