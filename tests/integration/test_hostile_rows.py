@@ -257,15 +257,15 @@ async def test_row_locked_by_hand_holds_up_no_other_result(
     assert {len(db.attempts(one.task_id)) for one in handles} == {1}
 
 
-@pytest.mark.parametrize("way", ["fails", "is lost", "is interrupted"])
+@pytest.mark.parametrize("ending", ["fails", "is lost", "is interrupted"])
 async def test_cancel_request_is_not_forgotten_by_a_retry(
-    new_app: NewApp, db: Database, way: str
+    new_app: NewApp, db: Database, ending: str
 ) -> None:
     app = new_app()
     await app.get_broker().ensure_schema_initialized()
     long_ago = datetime.now(UTC) - timedelta(hours=1)
     options = retry_options(codes=["BROKEN", "WORKER_CRASHED"])
-    if way == "is lost":
+    if ending == "is lost":
         task_id = waiting_row(
             db, status="RUNNING", claimed_by_worker_id="gone", started_at=long_ago,
             cancel_requested_at=long_ago, task_options=options, max_retries=3,
@@ -275,7 +275,7 @@ async def test_cancel_request_is_not_forgotten_by_a_retry(
         claim = db.running(task_options=options, max_retries=3, enqueued_at=long_ago)
         task_id = claim.task_id
         good(await app.get_broker().cancel_task(task_id, running=True))
-        if way == "fails":
+        if ending == "fails":
             receipt = db.fail(claim, ending="fail", retry_delay_s=1.0)
             assert receipt.outcome == "cancelled"
         else:

@@ -1,4 +1,4 @@
-"""Notices dead workers at the speed of their kind, every two seconds, beside the reaper.
+"""Notices dead workers within seconds, where the reaper waits for missing heartbeats.
 
 A worker whose session lock is free is gone from the database: its unstarted claims go back at once
 (the fence makes a mistake harmless). Its runs are lost when it lived on this host and its
@@ -28,7 +28,7 @@ _RECENT = timedelta(minutes=2)
 
 
 class DeathWatch:
-    """One per worker; what one has settled the others find settled."""
+    """One per worker; whichever notices a death first settles it for all."""
 
     name = "death watch"
     interval_s = 2.0
@@ -51,7 +51,7 @@ class DeathWatch:
         self._is_first = True
 
     async def run_once(self) -> int:
-        """One look, if it is this worker's office; how many tasks were recovered."""
+        """Look once, if this worker is the elected one; return how many tasks were recovered."""
         if self._is_electable and not await self._is_elected():
             return 0
         # At first all that were ever seen: nobody may have been there to notice.

@@ -75,7 +75,7 @@ class Buffer:
                 _logger.info("task %s not started: %s", task.task_id, receipt.outcome)
 
     async def give_back(self) -> int:
-        """Return all claims unstarted (T13); how many."""
+        """Return all claims unstarted (T13); return how many."""
         given = list(self.tasks.values())
         self.tasks.clear()
         if given:

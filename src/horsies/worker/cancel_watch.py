@@ -1,4 +1,4 @@
-"""Ends running tasks on request: told by a notification, sure by a look every two seconds."""
+"""Ends running tasks on request, which it learns by notification or by a look every two seconds."""
 
 import asyncio
 
@@ -27,7 +27,7 @@ class CancelWatch:
             self.woken.set()
 
     async def run_once(self) -> int:
-        """Stop what was asked to stop; how many."""
+        """Stop the tasks that someone asked to stop; return how many."""
         if not self._dispatcher.running:
             return 0
         rows = await self._connection.run(cancel_requests(self._worker_id))

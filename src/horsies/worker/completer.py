@@ -55,7 +55,7 @@ class Recorded(NamedTuple):
 
 
 class Completer:
-    """The only writer of ends.
+    """The only part of a worker that writes outcomes.
 
     `on_recorded` is called for every completion once its fate is committed.
     """
@@ -102,7 +102,7 @@ class Completer:
         return self.held_ids() if is_late else [c.task.task_id for c in self._locked]
 
     async def run(self) -> None:
-        """Write forever; cancelled when nothing is left to write."""
+        """Write until cancelled, which happens when nothing is left to write."""
         while True:
             await self._wake.wait()
             self._wake.clear()

@@ -51,8 +51,8 @@ class Dispatcher:
     def start(self, tasks: Sequence[HeldTask]) -> None:
         """Run tasks whose RUNNING state is committed.
 
-        The first hundred now, the rest as the loop comes round: what sleeps in it wakes in time,
-        and the next claim is under way meanwhile.
+        The first hundred start now, the rest in later turns of the event loop, so that timers are
+        on time and the next claim is under way meanwhile.
         """
         now = monotonic()
         is_first = not self._accepted

@@ -7,7 +7,7 @@ of whatever kind for one statement only.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from horsies.app import Horsies
 from horsies.executors.base import Call, CaptureSettings, Done, Executor
@@ -15,12 +15,10 @@ from horsies.executors.in_loop import InLoopExecutor
 from horsies.executors.processes import ProcessExecutor
 from horsies.executors.threads import ThreadExecutor
 from horsies.recovery.begun_slots import BegunSlots
+from horsies.tasks.checks import EXECUTIONS, Execution
 from horsies.worker.child_main import AppDefinitions, child_command
 from horsies.worker.claim_request import MAX_BYTES
 from horsies.worker.settings import WorkerConfig
-
-Kind: TypeAlias = Literal["process", "async", "blocking"]
-_ORDER: tuple[Kind, ...] = ("process", "async", "blocking")
 
 # Adaptive prefetch: a slot is handed about this much work, and never more calls than this; a lane
 # is never handed more than a thousand beside those its slots are at.
@@ -36,7 +34,7 @@ _MAX_NAMES = 1_000
 class Lane:
     """One kind's executor, and how much it may take now."""
 
-    def __init__(self, kind: Kind, executor: Executor, slots: int) -> None:
+    def __init__(self, kind: Execution, executor: Executor, slots: int) -> None:
         self.kind = kind
         self.slots = slots
         self.executor = executor
@@ -110,7 +108,9 @@ class Lanes:
 
 def make_lanes(app: Horsies, settings: WorkerConfig, begun_slots: BegunSlots | None) -> Lanes:
     """A lane with its executor for each kind of task the app has."""
-    kinds: dict[str, Kind] = {name: task.definition.execution for name, task in app.tasks.items()}
+    kinds: dict[str, Execution] = {
+        name: task.definition.execution for name, task in app.tasks.items()
+    }
     present = _lane_kinds(kinds)
     capture = CaptureSettings(app.config.capture_task_output, app.config.task_log_max_bytes)
     definitions = AppDefinitions(app, begun_slots)
@@ -138,14 +138,14 @@ def make_lanes(app: Horsies, settings: WorkerConfig, begun_slots: BegunSlots | N
     return Lanes(lanes, _lane_names(present, kinds))
 
 
-def _lane_kinds(kinds: Mapping[str, Kind]) -> list[Kind]:
-    present: list[Kind] = [kind for kind in _ORDER if kind in set(kinds.values())]
+def _lane_kinds(kinds: Mapping[str, Execution]) -> list[Execution]:
+    present: list[Execution] = [kind for kind in EXECUTIONS if kind in set(kinds.values())]
     if len(present) > 1 and "process" not in present:
         present.insert(0, "process")
     return present or ["async"]
 
 
-def _lane_names(present: list[Kind], kinds: Mapping[str, Kind]) -> list[LaneNames]:
+def _lane_names(present: list[Execution], kinds: Mapping[str, Execution]) -> list[LaneNames]:
     if len(present) == 1:
         return [LaneNames()]
     first, *others = present

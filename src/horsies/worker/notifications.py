@@ -53,13 +53,13 @@ class PingAnswers:
         self.woken = asyncio.Event()
 
     def add(self, ping_id: str) -> None:
-        """Someone asks; a text that cannot be an id of a ping is nobody's."""
+        """Note a ping; a text that cannot be the id of one is ignored."""
         if 0 < len(ping_id) <= _MAX_PING_CHARACTERS:
             self._asked.append(ping_id)
             self.woken.set()
 
     async def run_once(self) -> int:
-        """Answer what was asked; how many."""
+        """Answer the pings that have arrived; return how many."""
         asked = list(self._asked)
         self._asked.clear()
         if asked:
@@ -88,7 +88,7 @@ def start_listener(
     pings: PingAnswers,
     outage: Outage,
 ) -> Listener | None:
-    """Listen for this worker; `None` where LISTEN is not to be had."""
+    """Listen for this worker; `None` where LISTEN is not available."""
     if address is None:
         _logger.info("no direct database URL behind the pooler: polling only")
         return None
@@ -114,7 +114,7 @@ def start_listener(
 def _waker(
     in_loop: Callable[..., None], claimer: Claimer, queue_name: str
 ) -> Callable[[str], None]:
-    """What the listener does when this queue is told of."""
+    """What the listener does when this queue is notified."""
     return lambda _payload: in_loop(claimer.wake, queue_name)
 
 
