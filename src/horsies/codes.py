@@ -52,6 +52,7 @@ class OutcomeCode(StrEnum):
     UPSTREAM_SKIPPED = "UPSTREAM_SKIPPED"
     SUBWORKFLOW_FAILED = "SUBWORKFLOW_FAILED"
     WORKFLOW_SUCCESS_CASE_NOT_MET = "WORKFLOW_SUCCESS_CASE_NOT_MET"
+    EVENT_TIMEOUT = "EVENT_TIMEOUT"
 
 
 BuiltInTaskCode: TypeAlias = OperationalErrorCode | ContractCode | RetrievalCode | OutcomeCode
@@ -73,6 +74,24 @@ class TaskSendErrorCode(StrEnum):
     PAYLOAD_TOO_LARGE = "PAYLOAD_TOO_LARGE"
     ENQUEUE_FAILED = "ENQUEUE_FAILED"
     PAYLOAD_MISMATCH = "PAYLOAD_MISMATCH"
+
+
+class WorkflowStartErrorCode(StrEnum):
+    """Why a workflow was not started."""
+
+    BROKER_NOT_CONFIGURED = "BROKER_NOT_CONFIGURED"
+    VALIDATION_FAILED = "VALIDATION_FAILED"
+    ENQUEUE_FAILED = "ENQUEUE_FAILED"
+    INTERNAL_FAILED = "INTERNAL_FAILED"
+
+
+class HandleErrorCode(StrEnum):
+    """Why an operation on a workflow failed."""
+
+    WORKFLOW_NOT_FOUND = "WORKFLOW_NOT_FOUND"
+    DB_OPERATION_FAILED = "DB_OPERATION_FAILED"
+    LOOP_RUNNER_FAILED = "LOOP_RUNNER_FAILED"
+    INTERNAL_FAILED = "INTERNAL_FAILED"
 
 
 class BrokerErrorCode(StrEnum):

@@ -6,12 +6,14 @@ Started in claim order as slots become free, or given back.
 import logging
 
 from horsies.clock import monotonic
+from horsies.database.statement import Receipt
 from horsies.worker.dispatcher import Dispatcher
 from horsies.worker.held_task import HeldTask
 from horsies.worker.identity import WorkerIdentity
 from horsies.worker.lanes import Lane
 from horsies.worker.service_connection import ServiceConnection
 from horsies.worker.statements import return_tasks, start_tasks
+from horsies.workflows.statements import advance_tasks, lock_workflows_of_tasks
 
 _logger = logging.getLogger("horsies.worker")
 
@@ -59,7 +61,7 @@ class Buffer:
         for task in chosen:
             del self.tasks[task.task_id]
         try:
-            receipts = await self._connection.run(start_tasks(self._identity, chosen, pids))
+            receipts = await self._start(chosen, pids)
         except BaseException:
             # Unconfirmed: the lease or the reaper repairs what was not committed; user code must
             # not run.
@@ -73,6 +75,17 @@ class Buffer:
                 await self._connection.run(return_tasks(self._identity.worker_id, [task]))
             else:
                 _logger.info("task %s not started: %s", task.task_id, receipt.outcome)
+
+    async def _start(self, chosen: list[HeldTask], pids: list[int]) -> list[Receipt]:
+        statement = start_tasks(self._identity, chosen, pids)
+        of_workflows = [task.task_id for task in chosen if task.is_workflow_task]
+        if not of_workflows:
+            return await self._connection.run(statement)
+        # What expires instead of starting ends a node.
+        _, receipts, _ = await self._connection.run_together(
+            [lock_workflows_of_tasks(of_workflows), statement, advance_tasks(of_workflows)]
+        )
+        return receipts
 
     async def give_back(self) -> int:
         """Return all claims unstarted (T13); return how many."""

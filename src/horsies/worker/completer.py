@@ -29,6 +29,7 @@ from horsies.worker.statements import (
     store_logs,
     unlocked_tasks,
 )
+from horsies.workflows.statements import advance_tasks, lock_workflows_of_tasks
 
 _logger = logging.getLogger("horsies.worker")
 
@@ -201,7 +202,9 @@ class Completer:
         )
 
     async def _write_once(self, batch: Sequence[Completion]) -> list[Recorded]:
-        if not self._has_caps and all(c.ending == "complete" and not c.log for c in batch):
+        of_workflows = [c.task.task_id for c in batch if c.task.is_workflow_task]
+        is_plain = not self._has_caps and not of_workflows
+        if is_plain and all(c.ending == "complete" and not c.log for c in batch):
             refusals = await self._connection.run(complete_tasks(self._owner_id, batch))
             return _recorded(batch, refusals)
         parts: list[tuple[Ending, list[Completion]]] = [
@@ -214,11 +217,30 @@ class Completer:
             statements.append(store_logs(logged))
         if self._has_caps:
             statements.append(notify_capacity(batch))
-        answers = await self._connection.run_together(statements)
+        if of_workflows:
+            answers = await self._end_in_workflows(of_workflows, statements)
+        else:
+            answers = await self._connection.run_together(statements)
         recorded: list[Recorded] = []
         for (_, part), receipts in zip(parts, answers, strict=False):
             recorded += _recorded(part, receipts)
         return recorded
+
+
+    async def _end_in_workflows(
+        self, task_ids: Sequence[str], statements: Sequence[Statement[Any]]
+    ) -> list[list[Any]]:
+        """End tasks, and advance their workflows in the same transaction.
+
+        Workflows are locked before tasks (docs/states.md). One that cannot be advanced is left to
+        recovery: the tasks' ends stand.
+        """
+        _, *answers, advanced = await self._connection.run_together(
+            [lock_workflows_of_tasks(task_ids), *statements, advance_tasks(task_ids)]
+        )
+        if advanced[0].value is not None:
+            _logger.error("workflows left to recovery: %s", advanced[0].value)
+        return answers
 
 
 _STATEMENTS: dict[Ending, Callable[[str, Sequence[Completion]], Statement[Any]]] = {

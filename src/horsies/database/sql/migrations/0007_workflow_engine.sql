@@ -37,7 +37,7 @@ create index if not exists horsies_workflow_tasks_task_id_idx on horsies_workflo
 create index if not exists horsies_workflow_tasks_sub_workflow_idx on horsies_workflow_tasks (sub_workflow_id) where sub_workflow_id is not null;
 create index if not exists horsies_workflow_tasks_wait_idx on horsies_workflow_tasks (wait_until) where wait_until is not null and status = 'RUNNING';
 create index if not exists horsies_workflow_tasks_event_idx on horsies_workflow_tasks (event_name, event_key) where event_name is not null and status = 'RUNNING';
-create index if not exists horsies_workflow_tasks_ready_idx on horsies_workflow_tasks (id) where status = 'READY' and kind = 'subworkflow';
+create index if not exists horsies_workflow_tasks_ready_idx on horsies_workflow_tasks (id) where status = 'READY' and kind = 'sub_workflow';
 create index if not exists horsies_workflows_parent_idx on horsies_workflows (parent_workflow_id) where parent_workflow_id is not null;
 create index if not exists horsies_workflows_active_idx on horsies_workflows (status, id) where status in ('PENDING', 'RUNNING', 'PAUSED');
 create index if not exists horsies_workflows_ended_idx on horsies_workflows ((coalesce(completed_at, updated_at, created_at)))

@@ -30,6 +30,6 @@ begin
     return query
         select n.id::text, n.workflow_id::text, n.sub_definition_key::text, horsies_node_kwargs(n.id)
         from horsies_workflow_tasks n join horsies_workflows w on w.id = n.workflow_id
-        where n.status = 'READY' and n.kind = 'subworkflow' and w.status = 'RUNNING'
+        where n.status = 'READY' and n.kind = 'sub_workflow' and w.status = 'RUNNING'
         order by n.id limit batch_limit;
 end $$;

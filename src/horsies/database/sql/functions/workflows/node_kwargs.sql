@@ -19,7 +19,7 @@ begin
             join horsies_workflow_tasks d on d.workflow_id = node.workflow_id and d.task_index = a.value::integer
             where d.status in ('COMPLETED', 'FAILED', 'SKIPPED')));
     end if;
-    if node.kind = 'subworkflow' then
+    if node.kind = 'sub_workflow' then
         return '{' || coalesce(members, '') || '}';
     end if;
     if node.workflow_ctx_from is not null then

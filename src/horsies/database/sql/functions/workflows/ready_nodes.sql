@@ -23,9 +23,9 @@ begin
     end if;
     with readied as (
         update horsies_workflow_tasks n set
-            status = case n.kind when 'task' then 'ENQUEUED' when 'subworkflow' then 'READY' else 'RUNNING' end,
+            status = case n.kind when 'task' then 'ENQUEUED' when 'sub_workflow' then 'READY' else 'RUNNING' end,
             task_id = case when n.kind = 'task' then n.id end,
-            started_at = case when n.kind not in ('task', 'subworkflow') then now_at end,
+            started_at = case when n.kind not in ('task', 'sub_workflow') then now_at end,
             wait_until = case when n.kind in ('sleep', 'event')
                 then coalesce((n.settings ->> 'until')::timestamptz, now_at + make_interval(secs => (n.settings ->> 'seconds')::double precision)) end
         from unnest(node_ids) i(id) where n.id = i.id
@@ -33,7 +33,7 @@ begin
     select coalesce(array_agg(r.id::text) filter (where r.kind = 'task'), '{}'),
         coalesce(array_agg(r.id::text) filter (where r.kind = 'each'), '{}'),
         coalesce(array_agg(r.id::text) filter (where r.kind in ('sleep', 'event')), '{}'),
-        coalesce(bool_or(r.kind in ('subworkflow', 'sleep', 'event')), false)
+        coalesce(bool_or(r.kind in ('sub_workflow', 'sleep', 'event')), false)
     into task_nodes, fan_outs, waits, has_waits from readied r;
 
     perform horsies_enqueue_nodes(task_nodes);

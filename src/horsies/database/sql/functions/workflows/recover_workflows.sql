@@ -73,7 +73,7 @@ begin
     update horsies_workflow_tasks n set status = 'PENDING', task_id = null, started_at = null
     where n.workflow_id = of_workflow and (n.status in ('ENQUEUED', 'RUNNING') and n.kind = 'task'
             and not exists (select from horsies_tasks t where t.id = n.task_id)
-        or n.status = 'RUNNING' and n.kind in ('subworkflow', 'each') and n.sub_workflow_id is null
+        or n.status = 'RUNNING' and n.kind in ('sub_workflow', 'each') and n.sub_workflow_id is null
         or n.status = 'READY' and n.kind = 'task' and n.task_index < coalesce((
             select w.next_index from horsies_workflows w where w.id = of_workflow and w.max_in_flight is not null), 2147483647));
     perform horsies_recount_workflow(of_workflow);

@@ -41,7 +41,7 @@ begin
     select i.id, i.workflow_id, i.task_index, i.node_id, i.task_name, '[]', i.task_kwargs, i.queue_name, i.priority,
         i.dependencies, i.dependents, cardinality(i.dependencies), i.args_from, i.workflow_ctx_from, i.allow_failed_deps, i.join_type,
         i.min_success, i.task_options, i.good_until, i.max_retries, i.kind, i.settings, i.settings ->> 'event', i.settings ->> 'key',
-        i.kind = 'subworkflow', case when i.kind = 'subworkflow' then i.task_name end, i.sub_definition_key, now_at
+        i.kind = 'sub_workflow', case when i.kind = 'sub_workflow' then i.task_name end, i.sub_definition_key, now_at
     from jsonb_to_recordset(nodes) i(id text, workflow_id text, task_index integer, node_id text, task_name text, task_kwargs text,
         queue_name text, priority integer, dependencies integer[], dependents integer[], args_from jsonb, workflow_ctx_from text[],
         allow_failed_deps boolean, join_type text, min_success integer, task_options text, good_until timestamptz,

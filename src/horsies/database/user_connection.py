@@ -1,0 +1,119 @@
+"""Runs our statements on the user's own connection, inside whatever transaction it is in.
+
+psycopg, SQLAlchemy (also its sessions), Django and asyncpg connections are told apart by their
+class's name, so that none of them has to be installed.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+from psycopg import AsyncCursor, Cursor
+from psycopg.rows import tuple_row
+
+from horsies.database.statement import Statement
+
+Row = TypeVar("Row")
+
+_PARAMETER = re.compile(r"%\((\w+)\)s")
+_OWN_NAME = re.compile(r"(?<= )(horsies_\w+)")
+# By package and class name, so that no library is imported to recognise its objects.
+_KINDS = {
+    ("psycopg", "Connection"): "psycopg",
+    ("psycopg", "AsyncConnection"): "asynchronous psycopg",
+    ("sqlalchemy", "Connection"): "SQLAlchemy",
+    ("sqlalchemy", "Session"): "SQLAlchemy",
+    ("sqlalchemy", "scoped_session"): "SQLAlchemy",
+    ("sqlalchemy", "AsyncConnection"): "asynchronous SQLAlchemy",
+    ("sqlalchemy", "AsyncSession"): "asynchronous SQLAlchemy",
+    ("sqlalchemy", "async_scoped_session"): "asynchronous SQLAlchemy",
+    ("asyncpg", "Connection"): "asyncpg",
+    ("asyncpg", "PoolConnectionProxy"): "asyncpg",
+    ("django", "BaseDatabaseWrapper"): "Django",
+    ("django", "ConnectionProxy"): "Django",
+}
+_BLOCKING = ("psycopg", "SQLAlchemy", "Django")
+_AWAITABLE = ("asynchronous psycopg", "asynchronous SQLAlchemy", "asyncpg")
+
+
+class ConnectionRefusedError(Exception):
+    """The object cannot carry our statements; the message says why, and what to do."""
+
+
+def run_on(connection: Any, statement: Statement[Row], schema: str | None, call: str) -> list[Row]:
+    """Perform a statement on a blocking connection; `call` is the method the user called."""
+    kind = _kind(connection)
+    if kind not in _BLOCKING:
+        raise _refusal(connection, kind, f"{call}()", f"{call}_async()")
+    sql, parameters = _qualified(statement, schema), dict(statement.parameters)
+    if kind == "SQLAlchemy":
+        return _rows(statement, connection.execute(_text(sql), parameters).fetchall())
+    if kind == "Django":
+        with connection.cursor() as cursor:
+            cursor.execute(sql, parameters)
+            return _rows(statement, cursor.fetchall())
+    # Not by connection.cursor(): the user's own kind of cursor may want other placeholders.
+    with Cursor(connection, row_factory=tuple_row) as cursor:
+        return _rows(statement, cursor.execute(sql.encode(), parameters).fetchall())
+
+
+async def run_on_async(
+    connection: Any, statement: Statement[Row], schema: str | None, call: str
+) -> list[Row]:
+    """Perform a statement on an awaitable connection."""
+    kind = _kind(connection)
+    if kind not in _AWAITABLE:
+        raise _refusal(connection, kind, f"{call}_async()", f"{call}()")
+    sql, parameters = _qualified(statement, schema), dict(statement.parameters)
+    if kind == "asynchronous SQLAlchemy":
+        return _rows(statement, (await connection.execute(_text(sql), parameters)).fetchall())
+    if kind == "asyncpg":
+        names = list(dict.fromkeys(_PARAMETER.findall(sql)))
+        numbers = {name: f"${number}::text" for number, name in enumerate(names, start=1)}
+        numbered = _PARAMETER.sub(lambda found: numbers[found[1]], sql)
+        values = [parameters[name] for name in names]
+        return _rows(statement, await connection.fetch(numbered, *values))
+    async with AsyncCursor(connection, row_factory=tuple_row) as cursor:
+        await cursor.execute(sql.encode(), parameters)
+        return _rows(statement, await cursor.fetchall())
+
+
+def _qualified(statement: Statement[Any], schema: str | None) -> str:
+    """The user's search_path need not lead to our tables and functions."""
+    if schema is None:
+        return statement.sql
+    quoted = '"' + schema.replace('"', '""') + '"'
+    return _OWN_NAME.sub(rf"{quoted}.\1", statement.sql)
+
+
+def _kind(connection: Any) -> str | None:
+    """Engines, pools and session makers are none of these: they carry no transaction."""
+    for cls in type(connection).__mro__:
+        package = cls.__module__.partition(".")[0]
+        kind = _KINDS.get((package, cls.__name__))
+        if kind == "Django" and connection.vendor != "postgresql":
+            return None
+        if kind is not None:
+            return kind
+    return None
+
+
+def _refusal(connection: Any, kind: str | None, call: str, other: str) -> ConnectionRefusedError:
+    if kind is None:
+        given = f"{type(connection).__module__}.{type(connection).__qualname__}"
+        return ConnectionRefusedError(
+            f"connection={given} is not a "
+            "PostgreSQL connection or session of psycopg, SQLAlchemy, asyncpg or Django"
+        )
+    return ConnectionRefusedError(f"{call} cannot use this {kind} connection; use {other}")
+
+
+def _text(sql: str) -> Any:
+    from sqlalchemy import text
+
+    # As text: a driver that asks the server for the type would want lists instead of literals.
+    return text(_PARAMETER.sub(r"cast(:\1 as text)", sql))
+
+
+def _rows(statement: Statement[Row], rows: Sequence[Any]) -> list[Row]:
+    return [statement.row(*row) for row in rows]
