@@ -23,9 +23,9 @@ PATHS = {
     "horsies.core.models.queues": "horsies.config QueueMode CustomQueueConfig",
     "horsies.core.models.recovery": "horsies.config RecoveryConfig",
     "horsies.core.models.resilience": "horsies.config WorkerResilienceConfig",
-    "horsies.core.models.tasks": """horsies TaskResult TaskError SubWorkflowError BUILTIN_CODE_REGISTRY
-        BuiltInTaskCode OperationalErrorCode ContractCode RetrievalCode OutcomeCode RetryPolicy
-        TaskInfo TaskAttemptInfo""",
+    "horsies.core.models.tasks": """horsies TaskResult TaskError BUILTIN_CODE_REGISTRY
+        SubWorkflowError BuiltInTaskCode OperationalErrorCode ContractCode RetrievalCode OutcomeCode
+        RetryPolicy TaskInfo TaskAttemptInfo""",
     "horsies.core.models.task_pg": """horsies.database.models Base TaskModel TaskAttemptModel
         TaskHeartbeatModel WorkerStateModel ScheduleStateModel WorkflowModel WorkflowTaskModel
         TaskLogModel""",

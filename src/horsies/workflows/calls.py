@@ -130,19 +130,26 @@ def _open_parameter(
     name = node.each_as or (candidates[0] if len(candidates) == 1 else None)
     if name is None:
         problems.append(
-            _fan_out_problem(
+            WorkflowValidationError(
                 f"node {node_id!r}: which parameter of {node.name!r} receives the elements?",
-                f"candidates: {', '.join(candidates) or 'none is left open'}",
-                "name it with each_as",
+                ErrorCode.WORKFLOW_MISSING_REQUIRED_PARAMS,
+                notes=[f"candidates: {', '.join(candidates) or 'none is left open'}"],
+                help_text="name it with each_as",
             )
         )
         return None
     if name not in codec.names or name in node.kwargs or name in node.args_from:
+        code, reason = (
+            (ErrorCode.WORKFLOW_KWARGS_ARGS_FROM_OVERLAP, "it is given already")
+            if name in codec.names
+            else (ErrorCode.WORKFLOW_INVALID_KWARG_KEY, f"{node.name!r} has no such parameter")
+        )
         problems.append(
-            _fan_out_problem(
-                f"node {node_id!r}: {name!r} cannot receive the elements",
-                "it is given already" if name in codec.names else f"{node.name!r} has no such one",
-                "leave one parameter open for the elements and name it with each_as",
+            WorkflowValidationError(
+                f"node {node_id!r}: {name!r} cannot receive the elements: {reason}",
+                code,
+                notes=[f"parameters: {', '.join(codec.names) or 'none'}"],
+                help_text="leave one parameter open for the elements and name it with each_as",
             )
         )
         return name
@@ -232,12 +239,6 @@ def _annotations(fn: Any, signature: inspect.Signature) -> dict[str, object]:
 
 
 def _anything(**kwargs: Any) -> None: ...
-
-
-def _fan_out_problem(message: str, note: str, cure: str) -> WorkflowValidationError:
-    return WorkflowValidationError(
-        message, ErrorCode.WORKFLOW_INVALID_NODE_OPTION, notes=[note], help_text=cure
-    )
 
 
 def _type_problem(message: str, note: str, cure: str) -> WorkflowValidationError:

@@ -6,7 +6,6 @@ from datetime import timedelta
 from types import MappingProxyType
 from typing import Any, Generic, TypeVar
 
-from horsies.codes import ErrorCode
 from horsies.errors import WorkflowValidationError
 from horsies.workflows.nodes import AnyNode, EventNode, is_short_text
 
@@ -60,6 +59,5 @@ class EventRegistry:
 def _refusal(message: str) -> WorkflowValidationError:
     return WorkflowValidationError(
         message,
-        ErrorCode.WORKFLOW_INVALID_NODE_OPTION,
         help_text='define each event once: paid = app.event("paid", Payment)',
     )

@@ -162,7 +162,6 @@ def _stranger_problems(nodes: Sequence[object]) -> list[HorsiesError]:
 def _unknown_policy(found: object) -> WorkflowValidationError:
     return WorkflowValidationError(
         f"on_error must be 'fail' or 'pause', got {found!r}",
-        ErrorCode.WORKFLOW_INVALID_NODE_OPTION,
         help_text="use OnError.FAIL or OnError.PAUSE",
     )
 

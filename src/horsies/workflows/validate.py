@@ -210,7 +210,11 @@ def _option_problems(node: TaskNode[Any], node_id: str) -> Iterator[WorkflowVali
     if not _is_count(node.max_in_flight):
         yield _option_problem(node_id, f"max_in_flight must be >= 1, got {node.max_in_flight!r}")
     if node.join != "all":
-        yield _option_problem(node_id, "each needs join='all': without its list it cannot run")
+        yield WorkflowValidationError(
+            f"node {node_id!r}: each needs join='all'",
+            ErrorCode.WORKFLOW_INVALID_JOIN,
+            help_text="without the producer's list there is nothing to run",
+        )
 
 
 def _sleep_problems(node: SleepNode, node_id: str) -> Iterator[WorkflowValidationError]:
@@ -237,9 +241,8 @@ def _duration_problems(
 
 
 def _option_problem(node_id: str, message: str) -> WorkflowValidationError:
-    return WorkflowValidationError(
-        f"node {node_id!r}: {message}", ErrorCode.WORKFLOW_INVALID_NODE_OPTION
-    )
+    # The contract's codes name no such option; the message says it all.
+    return WorkflowValidationError(f"node {node_id!r}: {message}")
 
 
 def is_text(value: object) -> bool:
