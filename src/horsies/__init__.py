@@ -41,19 +41,53 @@ from horsies.result import (
     is_ok,
 )
 from horsies.result.broker import BrokerOperationError, BrokerResult
+from horsies.result.workflow import (
+    SubWorkflowError,
+    SubWorkflowSummary,
+    WorkflowContextMissingIdError,
+)
 from horsies.results.handle import TaskHandle
 from horsies.results.task_info import TaskAttemptInfo, TaskInfo
 from horsies.sending.errors import TaskSendError, TaskSendPayload, TaskSendResult
 from horsies.sending.task_function import TaskFunction, TaskSendOptions
-from horsies.states import TASK_TERMINAL_STATES, TaskAttemptOutcome, TaskStatus
+from horsies.states import (
+    TASK_TERMINAL_STATES,
+    WORKFLOW_TASK_TERMINAL_STATES,
+    WORKFLOW_TERMINAL_STATES,
+    TaskAttemptOutcome,
+    TaskStatus,
+    WorkflowStatus,
+    WorkflowTaskStatus,
+)
 from horsies.tasks.retry import RetryPolicy
 from horsies.version import __version__
+from horsies.workflows.context import WorkflowContext, WorkflowMeta
+from horsies.workflows.definition import WorkflowDefinition
+from horsies.workflows.events import Event
+from horsies.workflows.factory import NodeFactory, from_node
+from horsies.workflows.node_ids import NODE_ID_PATTERN, slugify
+from horsies.workflows.nodes import (
+    AnyNode,
+    EventNode,
+    NodeKey,
+    OnError,
+    SleepNode,
+    SubWorkflowNode,
+    SuccessCase,
+    SuccessPolicy,
+    TaskNode,
+)
+from horsies.workflows.spec import WorkflowSpec
 
 logging.getLogger("horsies").addHandler(logging.NullHandler())
 
 __all__ = [
     "BUILTIN_CODE_REGISTRY",
+    "NODE_ID_PATTERN",
     "TASK_TERMINAL_STATES",
+    "WORKFLOW_TASK_TERMINAL_STATES",
+    "WORKFLOW_TERMINAL_STATES",
+    "AnyNode",
     "AppConfig",
     "BrokerErrorCode",
     "BrokerOperationError",
@@ -66,11 +100,16 @@ __all__ = [
     "DatabasePing",
     "Err",
     "ErrorCode",
+    "Event",
+    "EventNode",
     "ExceptionMapper",
     "Horsies",
     "HorsiesError",
     "MultipleValidationErrors",
+    "NodeFactory",
+    "NodeKey",
     "Ok",
+    "OnError",
     "OperationalErrorCode",
     "OutcomeCode",
     "PostgresBroker",
@@ -81,7 +120,13 @@ __all__ = [
     "Result",
     "RetrievalCode",
     "RetryPolicy",
+    "SleepNode",
     "SoftTimeout",
+    "SubWorkflowError",
+    "SubWorkflowNode",
+    "SubWorkflowSummary",
+    "SuccessCase",
+    "SuccessPolicy",
     "TaskAttemptInfo",
     "TaskAttemptOutcome",
     "TaskDefinitionError",
@@ -89,6 +134,7 @@ __all__ = [
     "TaskFunction",
     "TaskHandle",
     "TaskInfo",
+    "TaskNode",
     "TaskResult",
     "TaskSendError",
     "TaskSendErrorCode",
@@ -99,8 +145,17 @@ __all__ = [
     "ValidationReport",
     "WorkerPong",
     "WorkerResilienceConfig",
+    "WorkflowContext",
+    "WorkflowContextMissingIdError",
+    "WorkflowDefinition",
+    "WorkflowMeta",
+    "WorkflowSpec",
+    "WorkflowStatus",
+    "WorkflowTaskStatus",
     "WorkflowValidationError",
     "__version__",
+    "from_node",
     "is_err",
     "is_ok",
+    "slugify",
 ]

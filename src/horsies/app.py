@@ -11,7 +11,7 @@ from horsies import checking
 from horsies.broker.postgres import PostgresBroker
 from horsies.codes import ErrorCode
 from horsies.config import AppConfig, ExceptionMapper
-from horsies.errors import HorsiesError
+from horsies.errors import HorsiesError, SourceLocation
 from horsies.operations.health import DatabasePing, WorkerPong
 from horsies.result import TaskError, TaskResult
 from horsies.result.broker import BrokerResult
@@ -24,6 +24,11 @@ from horsies.tasks.definition import TaskDefinition, define_task
 from horsies.tasks.queues import resolve_queue, valid_queue_names
 from horsies.tasks.registry import TaskRegistry
 from horsies.tasks.retry import RetryPolicy
+from horsies.workflows.builders import F, WorkflowBuilder, make_spec
+from horsies.workflows.definition import WorkflowDefinition
+from horsies.workflows.events import Event, EventRegistry
+from horsies.workflows.nodes import AnyNode, Node, OnError, SuccessPolicy
+from horsies.workflows.spec import WorkflowSpec
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -86,6 +91,8 @@ class Horsies:
         self._broker_lock = threading.Lock()
         self._modules: list[str] = []
         self._is_suppressed = False
+        self._workflow_builders: list[WorkflowBuilder] = []
+        self.events = EventRegistry()
 
     @overload
     def task(
@@ -128,6 +135,69 @@ class Horsies:
             return self.tasks.register(task_name, made, definition.location)
 
         return register if func is None else register(func)
+
+    @overload
+    def workflow(
+        self,
+        name: str,
+        tasks: Sequence[AnyNode],
+        on_error: OnError | Literal["fail", "pause"] = OnError.FAIL,
+        *,
+        success_policy: SuccessPolicy | None = None,
+        definition_key: str | None = None,
+        workflow_def_cls: type[WorkflowDefinition[Any]] | None = None,
+    ) -> WorkflowSpec[dict[str, TaskResult[Any, TaskError] | None]]: ...
+    @overload
+    def workflow(
+        self,
+        name: str,
+        tasks: Sequence[AnyNode],
+        on_error: OnError | Literal["fail", "pause"] = OnError.FAIL,
+        output: Node[T] | None = None,
+        success_policy: SuccessPolicy | None = None,
+        *,
+        definition_key: str | None = None,
+        workflow_def_cls: type[WorkflowDefinition[Any]] | None = None,
+    ) -> WorkflowSpec[T]: ...
+    def workflow(
+        self,
+        name: str,
+        tasks: Sequence[AnyNode],
+        on_error: OnError | Literal["fail", "pause"] = OnError.FAIL,
+        output: Node[Any] | None = None,
+        success_policy: SuccessPolicy | None = None,
+        *,
+        definition_key: str | None = None,
+        workflow_def_cls: type[WorkflowDefinition[Any]] | None = None,
+    ) -> WorkflowSpec[Any]:
+        """A workflow of nodes, checked, with queues, priorities and this app's broker."""
+        return make_spec(
+            self,
+            name=name,
+            tasks=tasks,
+            on_error=on_error,
+            output=output,
+            success_policy=success_policy,
+            definition_key=definition_key,
+            workflow_def_cls=workflow_def_cls,
+        )
+
+    def workflow_builder(self, *, cases: list[dict[str, Any]] | None = None) -> Callable[[F], F]:
+        """Have `check` run a function that returns a `WorkflowSpec`, once per case."""
+
+        def register(function: F) -> F:
+            location = SourceLocation.from_function(function)
+            self._workflow_builders.append(WorkflowBuilder(function, cases, location))
+            return function
+
+        return register
+
+    def get_workflow_builders(self) -> list[WorkflowBuilder]:
+        return list(self._workflow_builders)
+
+    def event(self, name: str, payload_type: type[T]) -> Event[T]:
+        """An event that workflows can wait for: `paid = app.event("paid", Payment)`."""
+        return self.events.register(name, payload_type)
 
     def handle(self, task_id: str) -> TaskHandle[Any]:
         """A handle on a stored task, by its id."""

@@ -4,6 +4,7 @@ A phase collects all its errors, and the first phase with errors ends the check.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from types import ModuleType
 from typing import Protocol
 
 from horsies.broker.postgres import PostgresBroker
@@ -13,8 +14,11 @@ from horsies.config.exceptions import default_code_problems, mapper_problems
 from horsies.errors import ConfigurationError, HorsiesError, SourceLocation, TaskDefinitionError
 from horsies.result import BUILTIN_CODE_REGISTRY, Err, OperationalErrorCode
 from horsies.tasks.definition import TaskDefinition
-from horsies.tasks.discovery import import_problems
+from horsies.tasks.discovery import import_problems, loaded_modules
 from horsies.tasks.options import read_task_options
+from horsies.workflows.builders import WorkflowBuilder, builder_problems, undecorated_problems
+from horsies.workflows.definition import WorkflowDefinition
+from horsies.workflows.spec import no_definition_key
 
 
 class CheckedTask(Protocol):
@@ -38,12 +42,20 @@ class CheckedApp(Protocol):
     @property
     def tasks(self) -> Mapping[str, CheckedTask]: ...
     def get_discovered_task_modules(self) -> list[str]: ...
+    def get_workflow_builders(self) -> list[WorkflowBuilder]: ...
     def get_broker(self) -> PostgresBroker: ...
 
 
 def check(app: CheckedApp, *, live: bool) -> list[HorsiesError]:
     """Run the phases in order and return the errors of the first one that has any."""
-    phases = [_imports, _policy_safety, *([_database] if live else [])]
+    phases = [
+        _imports,
+        _definitions,
+        _builders,
+        _undecorated_builders,
+        _policy_safety,
+        *([_database] if live else []),
+    ]
     for phase in phases:
         if errors := list(phase(app)):
             return errors
@@ -53,6 +65,30 @@ def check(app: CheckedApp, *, live: bool) -> list[HorsiesError]:
 def _imports(app: CheckedApp) -> Iterator[HorsiesError]:
     for entry in app.get_discovered_task_modules():
         yield from import_problems(entry)
+
+
+def _definitions(app: CheckedApp) -> Iterator[HorsiesError]:
+    for module in _discovered(app):
+        for cls in list(vars(module).values()):
+            is_own = isinstance(cls, type) and cls.__module__ == module.__name__
+            if is_own and issubclass(cls, WorkflowDefinition) and cls.get_own_key() is None:
+                yield no_definition_key(f"{cls.__module__}.{cls.__qualname__}")
+
+
+def _builders(app: CheckedApp) -> Iterator[HorsiesError]:
+    for builder in app.get_workflow_builders():
+        yield from builder_problems(builder)
+
+
+def _undecorated_builders(app: CheckedApp) -> Iterator[HorsiesError]:
+    for module in _discovered(app):
+        yield from undecorated_problems(module, app.get_workflow_builders())
+
+
+def _discovered(app: CheckedApp) -> list[ModuleType]:
+    entries = app.get_discovered_task_modules()
+    found = {module.__name__: module for entry in entries for module in loaded_modules(entry)}
+    return list(found.values())
 
 
 def _policy_safety(app: CheckedApp) -> Iterator[HorsiesError]:

@@ -1,4 +1,4 @@
-"""The states of tasks and attempts, and the transitions between them (docs/states.md)."""
+"""The states of tasks, attempts and workflows, and the transitions of tasks (docs/states.md)."""
 
 from enum import Enum, StrEnum
 
@@ -75,3 +75,44 @@ TASK_TRANSITIONS: dict[TaskStatus, frozenset[TaskStatus]] = {
     TaskStatus.CANCELLED: frozenset({TaskStatus.PENDING}),
     TaskStatus.EXPIRED: frozenset(),
 }
+
+
+class WorkflowStatus(StrEnum):
+    """The state of a workflow."""
+
+    PENDING = "PENDING"
+    RUNNING = "RUNNING"
+    COMPLETED = "COMPLETED"
+    FAILED = "FAILED"
+    PAUSED = "PAUSED"
+    CANCELLED = "CANCELLED"
+
+    @property
+    def is_terminal(self) -> bool:
+        """Whether the workflow has ended."""
+        return self in WORKFLOW_TERMINAL_STATES
+
+
+class WorkflowTaskStatus(StrEnum):
+    """The state of one node of a workflow."""
+
+    PENDING = "PENDING"
+    READY = "READY"
+    ENQUEUED = "ENQUEUED"
+    RUNNING = "RUNNING"
+    COMPLETED = "COMPLETED"
+    FAILED = "FAILED"
+    SKIPPED = "SKIPPED"
+
+    @property
+    def is_terminal(self) -> bool:
+        """Whether the node has ended."""
+        return self in WORKFLOW_TASK_TERMINAL_STATES
+
+
+WORKFLOW_TERMINAL_STATES: frozenset[WorkflowStatus] = frozenset(
+    {WorkflowStatus.COMPLETED, WorkflowStatus.FAILED, WorkflowStatus.CANCELLED}
+)
+WORKFLOW_TASK_TERMINAL_STATES: frozenset[WorkflowTaskStatus] = frozenset(
+    {WorkflowTaskStatus.COMPLETED, WorkflowTaskStatus.FAILED, WorkflowTaskStatus.SKIPPED}
+)

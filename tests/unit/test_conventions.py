@@ -58,6 +58,7 @@ BROAD_EXCEPTS = {
     "worker/service.py": "the service loop",
     "worker/service_connection.py": "the service loop",
     "worker/worker.py": "user code: failure hooks",
+    "workflows/builders.py": "user code: workflow builders",
 }
 
 SQL_STATEMENT = re.compile(

@@ -11,15 +11,21 @@ PATHS = {
         BrokerResult""",
     "horsies.core.models.task_send_types": """horsies TaskSendErrorCode TaskSendPayload
         TaskSendError TaskSendResult""",
-    "horsies.core.task_decorator": "horsies TaskFunction TaskHandle TaskSendOptions",
+    "horsies.core.task_decorator": """horsies TaskFunction NodeFactory TaskHandle TaskSendOptions
+        from_node""",
+    "horsies.core.models.workflow": """horsies WorkflowSpec TaskNode SubWorkflowNode AnyNode NodeKey
+        NODE_ID_PATTERN from_node WorkflowDefinition WorkflowStatus WorkflowTaskStatus
+        WORKFLOW_TERMINAL_STATES WORKFLOW_TASK_TERMINAL_STATES OnError SuccessCase SuccessPolicy
+        WorkflowContext WorkflowMeta WorkflowContextMissingIdError SubWorkflowSummary
+        SubWorkflowError slugify WorkflowValidationError SleepNode EventNode Event""",
     "horsies.core.models.app": "horsies.config AppConfig",
     "horsies.core.models.broker": "horsies.config PostgresConfig",
     "horsies.core.models.queues": "horsies.config QueueMode CustomQueueConfig",
     "horsies.core.models.recovery": "horsies.config RecoveryConfig",
     "horsies.core.models.resilience": "horsies.config WorkerResilienceConfig",
     "horsies.core.models.tasks": """horsies TaskResult TaskError BUILTIN_CODE_REGISTRY
-        BuiltInTaskCode OperationalErrorCode ContractCode RetrievalCode OutcomeCode RetryPolicy
-        TaskInfo TaskAttemptInfo""",
+        SubWorkflowError BuiltInTaskCode OperationalErrorCode ContractCode RetrievalCode OutcomeCode
+        RetryPolicy TaskInfo TaskAttemptInfo""",
     "horsies.core.models.task_pg": """horsies.database.models Base TaskModel TaskAttemptModel
         TaskHeartbeatModel WorkerStateModel ScheduleStateModel WorkflowModel WorkflowTaskModel
         TaskLogModel""",

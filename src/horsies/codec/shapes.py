@@ -17,6 +17,7 @@ from pydantic_core import PydanticSerializationError, from_json, to_json
 
 from horsies.result import TaskError, TaskResult
 from horsies.result.task import dump_code, dump_exception
+from horsies.result.workflow import SubWorkflowError
 
 JsonObject: TypeAlias = dict[str, Any]  # parsed JSON
 Json: TypeAlias = JsonObject | list[Any] | str | int | float | bool | None
@@ -25,12 +26,13 @@ RESULT_TAG = "__task_result__"
 ERROR_TAG = "__task_error__"
 MODEL_TAG = "__pydantic_model__"
 DATACLASS_TAG = "__dataclass__"
+INJECTED_RESULT_TAG = "__horsies_taskresult__"
 _TIME_TYPES: dict[str, type[datetime | date | time]] = {
     "__datetime__": datetime,
     "__date__": date,
     "__time__": time,
 }
-_TAGS = frozenset({RESULT_TAG, MODEL_TAG, DATACLASS_TAG, *_TIME_TYPES})
+_TAGS = frozenset({RESULT_TAG, MODEL_TAG, DATACLASS_TAG, INJECTED_RESULT_TAG, *_TIME_TYPES})
 
 
 class SerializationError(ValueError):
@@ -193,6 +195,8 @@ def resolve_tags(shape: Json) -> object:
         return {key: resolve_tags(item) for key, item in shape.items()}
     if tag == RESULT_TAG:
         return _read_result(shape)
+    if tag == INJECTED_RESULT_TAG:
+        raise SerializationError("a result of another node can only be an argument")
     if tag in _TIME_TYPES:
         return _TIME_TYPES[tag].fromisoformat(shape["value"])
     cls = find_class(shape.get("module"), shape.get("qualname"))
@@ -204,6 +208,8 @@ def read_error(shape: Json, error_type: type[TaskError] = TaskError) -> object:
     if not (isinstance(shape, dict) and (ERROR_TAG in shape or "error_code" in shape)):
         return resolve_tags(shape)
     fields = {key: value for key, value in shape.items() if key != ERROR_TAG}
+    if "sub_workflow_id" in fields and "sub_workflow_summary" in fields:
+        error_type = SubWorkflowError
     return error_type.model_validate({**fields, "data": resolve_tags(shape.get("data"))})
 
 

@@ -23,6 +23,7 @@ from horsies.codec.annotated import (
     exact_type,
     rewrite,
 )
+from horsies.codec.injected import is_injected_result, place_injected, read_injected_result
 from horsies.codec.shapes import Json, SerializationError, dumps, loads
 from horsies.result import Err, Ok, Result
 
@@ -96,6 +97,34 @@ class SignatureCodec:
         except Exception as error:  # noqa: BLE001  # user code: validators and constructors
             return Err(_refusal(error))
 
+    def encode_some(self, kwargs: Mapping[str, object]) -> Result[str | None, ArgumentsError]:
+        """Write some of the keyword arguments, and check that they can be read back."""
+        try:
+            text = self._encode_kwargs(dict(kwargs)) if kwargs else None
+            if text is not None:
+                self._decode_kwargs(text)
+        except ArgumentsError as error:
+            return Err(error)
+        except Exception as error:  # noqa: BLE001  # user code: validators and serializers
+            return Err(_refusal(error))
+        return Ok(text)
+
+    @property
+    def names(self) -> Mapping[str, object]:
+        """The parameters that can be given by name, with their annotations."""
+        return self._fields
+
+    @property
+    def required_names(self) -> tuple[str, ...]:
+        """The parameters without a default, in their order."""
+        required = self._plan(0).required
+        return tuple(name for name in self.signature.parameters if name in required)
+
+    @property
+    def takes_any_name(self) -> bool:
+        """Whether the function accepts `**kwargs`."""
+        return self._extra_name is not None
+
     def _bind(self, args: tuple[object, ...], kwargs: dict[str, object]) -> _Plan:
         """Reject what the call itself would reject, without the cost of `Signature.bind`."""
         plan = self._plan(len(args))
@@ -163,7 +192,8 @@ class SignatureCodec:
         if not isinstance(stored, dict):
             raise ArgumentsError("kwargs is not a JSON object")
         return {
-            name: _decode_one(name, self._annotation(name), shape) for name, shape in stored.items()
+            name: _decode_one(name, self._annotation(name), shape)
+            for name, shape in place_injected(stored, self._fields).items()
         }
 
     def _annotation(self, name: str) -> object:
@@ -269,6 +299,8 @@ def _encode_one(name: str, annotation: object, value: object) -> str:
 
 
 def _decode_one(name: str, annotation: object, shape: Json) -> object:
+    if is_injected_result(shape):
+        return read_injected_result(shape, annotation)
     try:
         return codec_for(annotation).from_shape(shape)
     except SerializationError as error:

@@ -7,9 +7,15 @@ from horsies.sending.task_function import (
     TaskFunction,
     TaskSendOptions,
 )
+from horsies.workflows.factory import (
+    NodeFactory,
+    from_node,
+)
 
 __all__ = [
+    "NodeFactory",
     "TaskFunction",
     "TaskHandle",
     "TaskSendOptions",
+    "from_node",
 ]

@@ -2,9 +2,9 @@
 
 import functools
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any, Generic, ParamSpec, TypeVar, Unpack
+from typing import Any, Generic, ParamSpec, TypeVar, Unpack, overload
 
 from horsies.result import Err, Result, TaskError, TaskResult
 from horsies.results.handle import TaskHandle
@@ -21,6 +21,7 @@ from horsies.sending.prepared import (
 from horsies.sending.resend import row_to_resend
 from horsies.sending.rows import NewTask
 from horsies.tasks.definition import TaskDefinition
+from horsies.workflows.factory import EachNodeFactory, NodeFactory, NodeOptions, node_factory
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -52,6 +53,21 @@ class TaskFunction(ABC, Generic[P, T]):
     async def retry_send_async(self, error: TaskSendError) -> TaskSendResult[TaskHandle[T]]: ...
     @abstractmethod
     def retry_schedule(self, error: TaskSendError) -> TaskSendResult[TaskHandle[T]]: ...
+    @overload
+    @abstractmethod
+    def node(self, **options: Unpack[NodeOptions]) -> NodeFactory[P, T]: ...
+    @overload
+    @abstractmethod
+    def node(
+        self,
+        *,
+        each: TaskResult[Sequence[Any], TaskError],
+        each_as: str | None = None,
+        max_in_flight: int = 100,
+        **options: Unpack[NodeOptions],
+    ) -> EachNodeFactory[T]: ...
+    @abstractmethod
+    def node(self, **options: Any) -> NodeFactory[P, T] | EachNodeFactory[T]: ...
 
 
 class TaskSendOptions(Generic[P, T]):
@@ -172,6 +188,33 @@ class RegisteredTask(TaskFunction[P, T]):
     async def retry_schedule_async(self, error: TaskSendError) -> TaskSendResult[TaskHandle[T]]:
         """The awaitable twin of `retry_schedule`."""
         return await self._resend_async(error, is_delayed=True)
+
+    @overload
+    def node(self, **options: Unpack[NodeOptions]) -> NodeFactory[P, T]: ...
+    @overload
+    def node(
+        self,
+        *,
+        each: TaskResult[Sequence[Any], TaskError],
+        each_as: str | None = None,
+        max_in_flight: int = 100,
+        **options: Unpack[NodeOptions],
+    ) -> EachNodeFactory[T]: ...
+    def node(
+        self,
+        *,
+        each: object = None,
+        each_as: str | None = None,
+        max_in_flight: int = 100,
+        **options: Unpack[NodeOptions],
+    ) -> NodeFactory[P, T] | EachNodeFactory[T]:
+        """Make a workflow node: `task.node(...)(...)`, the task's arguments in the second call.
+
+        `waits_for`, `args_from`, `workflow_ctx_from`, `node_id`, `queue`, `priority`,
+        `allow_failed_deps`, `join`, `min_success`, `good_until`. With `each=from_node(producer)`
+        the task runs once per element of the producer's list, `max_in_flight` at a time.
+        """
+        return node_factory(self, options, each=each, each_as=each_as, max_in_flight=max_in_flight)
 
     def _resend(self, error: TaskSendError, *, is_delayed: bool) -> TaskSendResult[TaskHandle[T]]:
         row = self._row_to_resend(error, is_delayed=is_delayed)

@@ -29,6 +29,7 @@ from horsies.result import (
     TaskError,
     TaskResult,
 )
+from horsies.result.workflow import WorkflowContextMissingIdError
 from horsies.tasks import checks
 from horsies.tasks.options import StoredOptions, write_task_options
 from horsies.tasks.queues import resolve_queue
@@ -196,6 +197,8 @@ class TaskDefinition:
         return result
 
     def _code_for(self, cls: type[BaseException]) -> BuiltInTaskCode | str:
+        if issubclass(cls, WorkflowContextMissingIdError):
+            return ContractCode.WORKFLOW_CTX_MISSING_ID
         code = (
             (self.exception_mapper or {}).get(cls)
             or self.config.exception_mapper.get(cls)

@@ -90,6 +90,18 @@ def import_problems(entry: str) -> list[HorsiesError]:
     return []
 
 
+def loaded_modules(entry: str) -> list[ModuleType]:
+    """Return what an entry has imported: its module, and the loaded sub-modules of a package."""
+    if is_path_entry(entry):
+        module = _loaded_module(Path(entry).resolve())
+        return [] if module is None else [module]
+    return [
+        module
+        for name, module in list(sys.modules.items())
+        if name == entry or name.startswith(f"{entry}.")
+    ]
+
+
 def module_error(entry: str, error: Exception) -> ConfigurationError:
     """Build the error for a module whose own code raised."""
     return ConfigurationError(

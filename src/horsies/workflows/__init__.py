@@ -1,1 +1,1 @@
-"""Workflows: DAGs of tasks. Specs and their checks are pure; advancing happens in the database."""
+"""DAGs of tasks: what a workflow is, whether it is valid, and how it runs to its end."""

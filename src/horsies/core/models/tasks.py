@@ -15,6 +15,9 @@ from horsies.result import (
     is_err,
     is_ok,
 )
+from horsies.result.workflow import (
+    SubWorkflowError,
+)
 from horsies.results.task_info import (
     TaskAttemptInfo,
     TaskInfo,
@@ -34,6 +37,7 @@ __all__ = [
     "Result",
     "RetrievalCode",
     "RetryPolicy",
+    "SubWorkflowError",
     "TaskAttemptInfo",
     "TaskError",
     "TaskInfo",

@@ -1,0 +1,60 @@
+"""Re-exports: the names of workflows."""
+
+from horsies.errors import WorkflowValidationError
+from horsies.result.workflow import (
+    SubWorkflowError,
+    SubWorkflowSummary,
+    WorkflowContextMissingIdError,
+)
+from horsies.states import (
+    WORKFLOW_TASK_TERMINAL_STATES,
+    WORKFLOW_TERMINAL_STATES,
+    WorkflowStatus,
+    WorkflowTaskStatus,
+)
+from horsies.workflows.context import WorkflowContext, WorkflowMeta
+from horsies.workflows.definition import WorkflowDefinition
+from horsies.workflows.events import Event
+from horsies.workflows.factory import NodeFactory, from_node
+from horsies.workflows.node_ids import NODE_ID_PATTERN, slugify
+from horsies.workflows.nodes import (
+    AnyNode,
+    EventNode,
+    NodeKey,
+    OnError,
+    SleepNode,
+    SubWorkflowNode,
+    SuccessCase,
+    SuccessPolicy,
+    TaskNode,
+)
+from horsies.workflows.spec import WorkflowSpec
+
+__all__ = [
+    "NODE_ID_PATTERN",
+    "WORKFLOW_TASK_TERMINAL_STATES",
+    "WORKFLOW_TERMINAL_STATES",
+    "AnyNode",
+    "Event",
+    "EventNode",
+    "NodeFactory",
+    "NodeKey",
+    "OnError",
+    "SleepNode",
+    "SubWorkflowError",
+    "SubWorkflowNode",
+    "SubWorkflowSummary",
+    "SuccessCase",
+    "SuccessPolicy",
+    "TaskNode",
+    "WorkflowContext",
+    "WorkflowContextMissingIdError",
+    "WorkflowDefinition",
+    "WorkflowMeta",
+    "WorkflowSpec",
+    "WorkflowStatus",
+    "WorkflowTaskStatus",
+    "WorkflowValidationError",
+    "from_node",
+    "slugify",
+]
