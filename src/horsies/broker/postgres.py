@@ -3,7 +3,7 @@
 import asyncio
 from datetime import datetime, timedelta
 from functools import cached_property
-from typing import Any, Unpack
+from typing import Any, TypeVar, Unpack
 
 from horsies.codes import BrokerErrorCode
 from horsies.config import PostgresConfig
@@ -23,9 +23,16 @@ from horsies.result.broker import BrokerOperationError, BrokerResult, Transparen
 from horsies.results.reading import AnyResult, Decode, attempts_of, decode_untyped, task_info
 from horsies.results.status import status
 from horsies.results.task_info import TaskInfo
-from horsies.results.waiting import ResultWaiter
+from horsies.results.waiting import ResultWaiter, awaited_tasks
 from horsies.sending.enqueuer import Enqueuer, EnqueueResult
 from horsies.sending.rows import EnqueueOptions, new_row
+from horsies.workflows.errors import WorkflowStartResult
+from horsies.workflows.handle import WorkflowHandle, awaited_workflows
+from horsies.workflows.spec import WorkflowSpec
+from horsies.workflows.start import StartingApp, start_workflow, start_workflow_async
+
+
+T = TypeVar("T")
 
 
 class PostgresBroker:
@@ -37,14 +44,15 @@ class PostgresBroker:
 
     def __init__(self, config: PostgresConfig, *, decode: Decode = decode_untyped) -> None:
         self.config = config
-        self.app: object = None
+        self.app: StartingApp | None = None
         self.decode = decode
         self.database = Database(config)
         self.enqueuer = Enqueuer(self.database)
-        self._waiter = self._new_waiter()
+        self._make_waiters()
 
-    def _new_waiter(self) -> ResultWaiter:
-        return ResultWaiter(self.database, self._decode)
+    def _make_waiters(self) -> None:
+        self._waiter = ResultWaiter(self.database, awaited_tasks(self._decode))
+        self.workflow_waiter = ResultWaiter(self.database, awaited_workflows(lambda: self.app))
 
     def _decode(self, task_name: str, text: str) -> AnyResult:
         return self.decode(task_name, text)  # looked up each time: the app may come later
@@ -180,6 +188,23 @@ class PostgresBroker:
     ) -> BrokerResult[str | None]:
         return self.database.perform(rerun_one(task_id, good_until))
 
+    def start_workflow(
+        self, spec: WorkflowSpec[T], workflow_id: str | None = None, *, connection: Any = None
+    ) -> WorkflowStartResult[WorkflowHandle[T]]:
+        """Store a workflow and start its roots."""
+        resends = spec.resend_on_transient_err
+        return start_workflow(
+            spec, self, workflow_id, connection=connection, resend_on_transient_err=resends
+        )
+
+    async def start_workflow_async(
+        self, spec: WorkflowSpec[T], workflow_id: str | None = None, *, connection: Any = None
+    ) -> WorkflowStartResult[WorkflowHandle[T]]:
+        resends = spec.resend_on_transient_err
+        return await start_workflow_async(
+            spec, self, workflow_id, connection=connection, resend_on_transient_err=resends
+        )
+
     async def get_stale_tasks(
         self, stale_threshold_minutes: float = 2
     ) -> BrokerResult[list[dict[str, object]]]:
@@ -237,7 +262,7 @@ class PostgresBroker:
             self.database.close()
         except FAILURES as error:
             return Err(operation_error(BrokerErrorCode.CLOSE_FAILED, error))
-        self._waiter = self._new_waiter()
+        self._make_waiters()
         return Ok(None)
 
     async def close_async(self) -> BrokerResult[None]:
@@ -245,7 +270,7 @@ class PostgresBroker:
             await self.database.close_async()
         except FAILURES as error:
             return Err(operation_error(BrokerErrorCode.CLOSE_FAILED, error))
-        self._waiter = self._new_waiter()
+        self._make_waiters()
         return Ok(None)
 
 

@@ -24,12 +24,14 @@ from horsies.worker.holdings import Holdings
 from horsies.worker.identity import own_identity
 from horsies.worker.lanes import make_lanes
 from horsies.worker.loop_watch import LoopWatch
-from horsies.worker.notifications import PingAnswers, start_listener
+from horsies.worker.node_marks import NodeMarks
+from horsies.worker.notifications import Listeners, PingAnswers, start_listener
 from horsies.worker.retry_notifier import RetryNotifier
 from horsies.worker.service import Service, repeat
 from horsies.worker.service_connection import Outage, ServiceConnection
 from horsies.worker.settings import WorkerConfig, WorkerContext
 from horsies.worker.snapshots import Snapshots
+from horsies.worker.workflow_service import WorkflowService
 
 _logger = logging.getLogger("horsies.worker")
 # What a second signal leaves for writing outcomes to a database that may be away.
@@ -86,6 +88,9 @@ class Worker:
         self._claimer = Claimer(context, self._claiming, self._lanes, self._holdings)
         self._retry_notifier = RetryNotifier(self._serving)
         self._cancel_watch = CancelWatch(self._serving, self._dispatcher, worker_id)
+        self._node_marks = NodeMarks(self._serving, self._dispatcher)
+        self._workflows = WorkflowService(app, self._serving, self._claimer.wake)
+        self._dispatcher.on_workflow_task = self._node_marks.wake
 
     async def run(self) -> None:
         """Work until told to stop, then hand back what is unstarted and finish what runs."""

@@ -3,6 +3,7 @@
 The fields are the members that `horsies_start_workflows` reads: a column is added to both.
 """
 
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -141,7 +142,7 @@ def _task_row(node: TaskNode[Any], row: NewNode) -> NewNode:
 
 
 def _with_deadline(options: StoredOptions, node: TaskNode[Any]) -> str:
-    return write_task_options(options._replace(good_until=node.good_until))
+    return write_task_options(replace(options, good_until=node.good_until))
 
 
 def _sleep(node: SleepNode) -> dict[str, Json]:

@@ -6,10 +6,13 @@ from dataclasses import InitVar, dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar, cast
 
-from horsies.codes import ErrorCode
+from horsies.codes import ErrorCode, WorkflowStartErrorCode
 from horsies.errors import HorsiesError, WorkflowValidationError
+from horsies.ids import new_id
+from horsies.result import Err
 from horsies.tasks.queues import ResolvedQueue
 from horsies.workflows.calls import CheckedCall
+from horsies.workflows.errors import WorkflowStartError, WorkflowStartResult
 from horsies.workflows.factory import each_once
 from horsies.workflows.freezing import (
     Freezable,
@@ -34,6 +37,7 @@ from horsies.workflows.validate import Draft, check_draft, is_text, raise_proble
 
 if TYPE_CHECKING:
     from horsies.workflows.definition import WorkflowDefinition
+    from horsies.workflows.handle import WorkflowHandle
 
 T = TypeVar("T")
 
@@ -44,8 +48,12 @@ _serial_numbers = itertools.count()
 class SpecBroker(Protocol):
     """The part of a broker that a spec itself needs."""
 
-    @property
-    def app(self) -> object: ...
+    def start_workflow(
+        self, spec: "WorkflowSpec[T]", workflow_id: str | None = None, *, connection: Any = None
+    ) -> "WorkflowStartResult[WorkflowHandle[T]]": ...
+    async def start_workflow_async(
+        self, spec: "WorkflowSpec[T]", workflow_id: str | None = None, *, connection: Any = None
+    ) -> "WorkflowStartResult[WorkflowHandle[T]]": ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +100,60 @@ class WorkflowSpec(Freezable, Generic[T]):
 
     def __repr__(self) -> str:
         return f"<WorkflowSpec {self.name!r} of {len(self.tasks)} nodes>"
+
+    def start(
+        self, workflow_id: str | None = None, *, connection: Any = None
+    ) -> "WorkflowStartResult[WorkflowHandle[T]]":
+        """Store the workflow and start its roots, in one transaction.
+
+        With `connection`, your own transaction decides whether the workflow exists. Starting an id
+        again gives a handle on the workflow that has it.
+        """
+        if self.broker is None:
+            return Err(self._no_broker(workflow_id))
+        return self.broker.start_workflow(self, workflow_id, connection=connection)
+
+    async def start_async(
+        self, workflow_id: str | None = None, *, connection: Any = None
+    ) -> "WorkflowStartResult[WorkflowHandle[T]]":
+        """The awaitable twin of `start`."""
+        if self.broker is None:
+            return Err(self._no_broker(workflow_id))
+        return await self.broker.start_workflow_async(self, workflow_id, connection=connection)
+
+    def retry_start(self, error: WorkflowStartError) -> "WorkflowStartResult[WorkflowHandle[T]]":
+        """Start again after `ENQUEUE_FAILED`, under the id of the failed start."""
+        refusal = self._wrong_retry(error)
+        return self.start(error.workflow_id) if refusal is None else Err(refusal)
+
+    async def retry_start_async(
+        self, error: WorkflowStartError
+    ) -> "WorkflowStartResult[WorkflowHandle[T]]":
+        """The awaitable twin of `retry_start`."""
+        refusal = self._wrong_retry(error)
+        return await self.start_async(error.workflow_id) if refusal is None else Err(refusal)
+
+    def _no_broker(self, workflow_id: str | None) -> WorkflowStartError:
+        return WorkflowStartError(
+            WorkflowStartErrorCode.BROKER_NOT_CONFIGURED,
+            f"workflow {self.name!r} has no broker: build it with app.workflow(...)",
+            retryable=False,
+            workflow_name=self.name,
+            workflow_id=workflow_id or new_id(),
+        )
+
+    def _wrong_retry(self, error: WorkflowStartError) -> WorkflowStartError | None:
+        is_failed = error.code is WorkflowStartErrorCode.ENQUEUE_FAILED
+        if is_failed and error.workflow_name == self.name:
+            return None
+        message = (
+            f"retry_start needs the ENQUEUE_FAILED error of workflow {self.name!r}, "
+            f"got {error.code} of {error.workflow_name!r}"
+        )
+        code = WorkflowStartErrorCode.VALIDATION_FAILED
+        return WorkflowStartError(
+            code, message, False, self.name, error.workflow_id, error.exception
+        )
 
     def to_mermaid(self) -> str:
         """Draw the DAG as a mermaid flowchart, for a README or a page that renders it."""

@@ -24,9 +24,10 @@ from horsies.database.user_connection import ConnectionRefusedError, run_on, run
 from horsies.errors import HorsiesError, WorkflowValidationError
 from horsies.ids import new_id
 from horsies.result import Err, Ok, Result
-from horsies.workflows.errors import WorkflowStartError, WorkflowStartResult
+from horsies.workflows.errors import HandleResult, WorkflowStartError, WorkflowStartResult
 from horsies.workflows.handle import HandleBroker, WorkflowHandle
 from horsies.workflows.nodes import SubWorkflowNode, TaskNode
+from horsies.workflows.reading import WorkflowApp
 from horsies.workflows.rows import NewRows, rows_of
 from horsies.workflows.spec import WorkflowSpec
 from horsies.workflows.statements import start_workflows
@@ -39,11 +40,19 @@ _RESEND_AFTER_S = (0.2, 0.4, 0.8)
 _NODES_PER_STATEMENT = 5_000
 
 
+class StartingApp(WorkflowApp, Protocol):
+    """The part of an app that a start needs."""
+
+    @property
+    def config(self) -> AppConfig: ...
+    def are_sends_suppressed(self) -> bool: ...
+
+
 class StartingBroker(HandleBroker, Protocol):
     """The part of a broker that a start needs."""
 
     @property
-    def app(self) -> object: ...
+    def app(self) -> StartingApp | None: ...
 
 
 class Start:
@@ -64,12 +73,16 @@ class Start:
     def statements(self) -> Result[list[Statement[Receipt]], WorkflowStartError]:
         """The statements to perform, all of them or none."""
         starts: list[NewRows] = []
-        config: AppConfig | None = getattr(self._broker.app, "config", None)
+        app = self._broker.app
+        limit = None if app is None else app.config.payload_max_bytes
+        if app is not None and app.are_sends_suppressed():
+            message = "sends are suppressed here: during imports, or by HORSIES_SUPPRESS_SENDS=1"
+            return Err(self._refusal(message, self._specs[0], self._ids[0]))
         for spec, workflow_id in zip(self._specs, self._ids, strict=True):
             try:
                 _check_startable(spec, self._broker)
                 rows = rows_of(spec, workflow_id, self._sent_at)
-                _check_size(rows, None if config is None else config.payload_max_bytes)
+                _check_size(rows, limit)
             except HorsiesError as error:
                 return Err(self._refusal(str(error), spec, workflow_id, error))
             starts.append(rows)
@@ -156,7 +169,58 @@ class Start:
         )
 
 
-def start(
+def start_workflow(
+    spec: WorkflowSpec[T],
+    broker: StartingBroker,
+    workflow_id: str | None = None,
+    sent_at: datetime | None = None,
+    *,
+    resend_on_transient_err: bool = False,
+    connection: Any = None,
+) -> WorkflowStartResult[WorkflowHandle[T]]:
+    """Start a workflow on a broker, as `spec.start()` does on the spec's own.
+
+    With `connection`, it is stored with the user's transaction, or not at all.
+    """
+    start = Start([spec], broker, [workflow_id], sent_at)
+    done = perform(start, connection=connection, resends=resend_on_transient_err)
+    return done.map(lambda handles: handles[0])
+
+
+async def start_workflow_async(
+    spec: WorkflowSpec[T],
+    broker: StartingBroker,
+    workflow_id: str | None = None,
+    sent_at: datetime | None = None,
+    *,
+    resend_on_transient_err: bool = False,
+    connection: Any = None,
+) -> WorkflowStartResult[WorkflowHandle[T]]:
+    """The awaitable twin of `start_workflow`."""
+    start = Start([spec], broker, [workflow_id], sent_at)
+    done = await perform_async(start, connection=connection, resends=resend_on_transient_err)
+    return done.map(lambda handles: handles[0])
+
+
+async def pause_workflow(broker: HandleBroker, workflow_id: str) -> HandleResult[bool]:
+    """Pause a workflow by its id; `pause_workflow_sync` is the blocking form."""
+    return await WorkflowHandle[Any](workflow_id, broker).pause_async()
+
+
+def pause_workflow_sync(broker: HandleBroker, workflow_id: str) -> HandleResult[bool]:
+    return WorkflowHandle[Any](workflow_id, broker).pause()
+
+
+async def resume_workflow(broker: HandleBroker, workflow_id: str) -> HandleResult[bool]:
+    """Resume a workflow by its id; `resume_workflow_sync` is the blocking form."""
+    return await WorkflowHandle[Any](workflow_id, broker).resume_async()
+
+
+def resume_workflow_sync(broker: HandleBroker, workflow_id: str) -> HandleResult[bool]:
+    return WorkflowHandle[Any](workflow_id, broker).resume()
+
+
+def perform(
     start: Start, *, connection: Any = None, resends: bool = False
 ) -> WorkflowStartResult[list[WorkflowHandle[Any]]]:
     """Perform a start from a blocking caller; every failure is a value."""
@@ -174,10 +238,10 @@ def start(
     raise AssertionError("unreachable: the last pause is None")
 
 
-async def start_async(
+async def perform_async(
     start: Start, *, connection: Any = None, resends: bool = False
 ) -> WorkflowStartResult[list[WorkflowHandle[Any]]]:
-    """The awaitable twin of `start`."""
+    """The awaitable twin of `perform`."""
     statements = start.statements()
     if isinstance(statements, Err):
         return statements

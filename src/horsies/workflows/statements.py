@@ -7,6 +7,7 @@ from typing import NamedTuple
 from horsies.database.functions import call
 from horsies.database.sql_files import query
 from horsies.database.statement import Receipt, Scalar, Statement
+from horsies.workflows.mermaid import NodeKind
 from horsies.workflows.rows import NewRows
 
 
@@ -27,16 +28,22 @@ class Woken(NamedTuple):
 
 
 class WorkflowRow(NamedTuple):
+    """A workflow as it stands, with what tells the type of its output."""
+
     id: str
     name: str
     status: str
     result: str | None
     error: str | None
-    output_task_name: str | None
     output_kind: str | None
+    output_task_name: str | None
+    output_definition_key: str | None
+    output_event_name: str | None
 
 
 class NodeRow(NamedTuple):
+    """A node as it stands."""
+
     node_id: str | None
     task_index: int
     task_name: str
@@ -44,8 +51,9 @@ class NodeRow(NamedTuple):
     result: str | None
     started_at: datetime | None
     completed_at: datetime | None
-    kind: str
+    kind: NodeKind
     join_type: str
+    min_success: int | None
     dependencies: list[int]
     sub_workflow_id: str | None
     sub_workflow_summary: str | None
@@ -101,16 +109,16 @@ def cancel_workflow(workflow_id: str) -> Statement[Scalar]:
     return call("cancel_workflow", Scalar, of_workflow=workflow_id)
 
 
-def retry_workflow(workflow_id: str, from_index: int | None) -> Statement[Scalar]:
-    return call("retry_workflow", Scalar, of_workflow=workflow_id, from_index=from_index)
+def retry_workflow(workflow_id: str, from_node: str | None) -> Statement[Scalar]:
+    return call("retry_workflow", Scalar, of_workflow=workflow_id, from_node=from_node)
 
 
-def read_workflow(workflow_id: str) -> Statement[WorkflowRow]:
-    sql = query("workflows", "read_workflow")
-    return Statement(sql, {"workflow_id": workflow_id}, WorkflowRow)
+def read_workflows(workflow_ids: Sequence[str]) -> Statement[WorkflowRow]:
+    sql = query("workflows", "read_workflows")
+    return Statement(sql, {"ids": list(workflow_ids)}, WorkflowRow)
 
 
-def read_nodes(workflow_id: str, *, with_results: bool) -> Statement[NodeRow]:
+def read_nodes(workflow_id: str, *, with_results: bool = True) -> Statement[NodeRow]:
     parameters = {"workflow_id": workflow_id, "with_results": with_results, "node_id": None}
     return Statement(query("workflows", "read_nodes"), parameters, NodeRow)
 

@@ -3,23 +3,24 @@
 -- are retried in their turn.
 -- Caller: workflows/control.py.  Locks: the workflow's tree; horsies_tasks.
 -- 'retried'; 'refused' (it has not ended, or is the child of one that has not failed); 'no_node'; null without such a workflow.
-create or replace function horsies_retry_workflow(of_workflow text, from_index integer) returns text
+create or replace function horsies_retry_workflow(of_workflow text, from_node text) returns text
 language plpgsql
 set search_path from current
 as $$
 declare
     workflow record;
+    from_index integer;
 begin
     perform horsies_lock_workflows(array[of_workflow]);
     select w.id, w.status, w.parent_workflow_id into workflow from horsies_workflows w where w.id = of_workflow;
     if workflow.id is null then
         return null;
     end if;
-    if workflow.parent_workflow_id is not null or not (workflow.status = 'FAILED' or (from_index is not null and workflow.status = 'COMPLETED')) then
+    if workflow.parent_workflow_id is not null or not (workflow.status = 'FAILED' or (from_node is not null and workflow.status = 'COMPLETED')) then
         return 'refused';
     end if;
-    if from_index is not null and not exists (
-        select from horsies_workflow_tasks n where n.workflow_id = of_workflow and n.task_index = from_index) then
+    select n.task_index into from_index from horsies_workflow_tasks n where n.workflow_id = of_workflow and n.node_id = from_node;
+    if from_node is not null and from_index is null then
         return 'no_node';
     end if;
     perform horsies_reset_workflow(of_workflow, from_index);
