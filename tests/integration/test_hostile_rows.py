@@ -212,6 +212,36 @@ async def test_run_that_cannot_be_ended_is_reported_and_passed_over(
     assert "no_end" in caplog.text
 
 
+@pytest.mark.parametrize("how", ["a constraint refuses its end", "its last number is taken"])
+async def test_task_that_cannot_be_ended_costs_no_worker(
+    new_app: NewApp, db: Database, how: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    app = new_app()
+    echo = add_echo(app)
+    await app.get_broker().ensure_schema_initialized()
+    if how == "its last number is taken":
+        stuck, now = waiting_row(db, retry_count=2_147_483_647), datetime.now(UTC)
+        db.insert(
+            "horsies_task_attempts", task_id=stuck, attempt=2_147_483_647, outcome="FAILED",
+            started_at=now, finished_at=now,
+        )  # fmt: skip
+    else:
+        stuck = waiting_row(db)
+        db.execute(
+            "alter table horsies_tasks add constraint no_end check "
+            f"(id <> '{stuck}' or status in ('PENDING', 'RUNNING'))"
+        )
+
+    async with working(app):
+        await eventually_async(lambda: asyncio.to_thread(lambda: "cannot be ended" in caplog.text))
+        others = [good(await echo.send_async(number)) for number in range(3)]
+        results = [await one.get_async(10_000) for one in others]
+
+    assert [result.ok_value for result in results] == [0, 1, 2]
+    assert db.status(stuck) == "RUNNING"
+    assert stuck in caplog.text
+
+
 @contextmanager
 def locked(database_url: str, task_id: str) -> Any:
     """A row that somebody has locked by hand."""
