@@ -155,6 +155,9 @@ STUCK = {
     "started in eternity": {"started_at": "infinity"},
     "started before time": {"started_at": "-infinity"},
     "finalized in eternity": {"finalizing_at": "infinity"},
+    "started in the year 5000": {"started_at": "5000-01-01"},
+    "started in the year 200000": {"started_at": "200000-01-01"},
+    "finalized in the year 200000": {"finalizing_at": "200000-01-01"},
     "claimed in eternity": {"claimed_at": "infinity"},
     "a process of no number": {"worker_pid": -1},
     "a process of every number": {"worker_pid": 2_147_483_647},
@@ -189,6 +192,27 @@ async def test_run_in_any_condition_is_ended_and_stops_no_service(
 
     assert result.ok_value == 5
     assert [r.getMessage() for r in caplog.records if r.levelno > logging.WARNING] == []
+
+
+@pytest.mark.parametrize("instant", ["infinity", "200000-01-01", "5000-01-01"])
+async def test_signs_of_life_from_the_future_do_not_count(
+    new_app: NewApp, db: Database, instant: str
+) -> None:
+    app = new_app()
+    await app.get_broker().ensure_schema_initialized()
+    long_ago = datetime.now(UTC) - timedelta(hours=1)
+    owner = {"claimed_by_worker_id": "gone"}
+    run = waiting_row(db, status="RUNNING", claimed_at=long_ago, started_at=long_ago, **owner)
+    claim = waiting_row(
+        db, status="CLAIMED", claimed=True, claimed_at=instant, claim_expires_at=instant, **owner
+    )
+    for task_id, role in ((run, "runner"), (claim, "claimer")):
+        db.insert("horsies_heartbeats", task_id=task_id, sender_id="x", role=role, sent_at=instant)
+
+    good(await app.get_broker().mark_stale_tasks_as_failed(1_000))
+    good(await app.get_broker().requeue_stale_claimed(1_000))
+
+    assert (db.status(run), db.status(claim)) == ("FAILED", "PENDING")
 
 
 async def test_run_that_cannot_be_ended_is_reported_and_passed_over(
