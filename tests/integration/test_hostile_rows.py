@@ -312,6 +312,36 @@ async def test_row_locked_by_hand_holds_up_no_other_result(
     assert {len(db.attempts(one.task_id)) for one in handles} == {1}
 
 
+async def test_claimed_row_locked_by_hand_holds_up_no_other_start(
+    new_app: NewApp, db: Database, database_url: str
+) -> None:
+    app, gate = new_app(prefetch_buffer=3, claim_lease_ms=60_000), asyncio.Event()
+
+    @app.task("held")
+    async def held(number: int) -> TaskResult[int, TaskError]:
+        await gate.wait()
+        return TaskResult(ok=number)
+
+    async with working(app, concurrency=1):
+        for number in range(5):
+            good(await held.send_async(number))
+
+        async def are_claimed() -> bool:
+            return db.statuses() == {"RUNNING": 1, "CLAIMED": 3, "PENDING": 1}
+
+        await eventually_async(are_claimed)
+        oldest = "select id from horsies_tasks where status = 'CLAIMED' order by enqueued_at"
+        with locked(database_url, db.value(f"{oldest} limit 1")):
+            gate.set()
+
+            async def are_ended() -> bool:
+                return db.statuses() == {"COMPLETED": 4, "CLAIMED": 1}
+
+            await eventually_async(are_ended, within=30)
+
+    assert db.statuses() == {"COMPLETED": 4, "PENDING": 1}, "it went back with the worker's end"
+
+
 @pytest.mark.parametrize("way", ["fails", "is lost", "is interrupted"])
 async def test_cancel_request_is_not_forgotten_by_a_retry(
     new_app: NewApp, db: Database, way: str
