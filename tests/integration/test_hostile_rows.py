@@ -14,6 +14,7 @@ import pytest
 
 from horsies import Horsies
 from horsies.config import RecoveryConfig
+from horsies.recovery.statements import return_unheld_tasks
 from horsies.result import TaskError, TaskResult
 from horsies.worker.held_task import Completion
 from horsies.worker.statements import interrupt_tasks
@@ -342,7 +343,7 @@ async def test_claimed_row_locked_by_hand_holds_up_no_other_start(
     assert db.statuses() == {"COMPLETED": 4, "PENDING": 1}, "it went back with the worker's end"
 
 
-@pytest.mark.parametrize("way", ["fails", "is lost", "is interrupted"])
+@pytest.mark.parametrize("way", ["fails", "is lost", "is interrupted", "was never begun"])
 async def test_cancel_request_is_not_forgotten_by_a_retry(
     new_app: NewApp, db: Database, way: str
 ) -> None:
@@ -363,6 +364,8 @@ async def test_cancel_request_is_not_forgotten_by_a_retry(
         if way == "fails":
             receipt = db.fail(claim, ending="fail", retry_delay_s=1.0)
             assert receipt.outcome == "cancelled"
+        elif way == "was never begun":
+            assert db.run(return_unheld_tasks("worker-a", []))[0].value == 1
         else:
             (answer,) = db.run(interrupt_tasks("worker-a", [Completion(claim, FAILURE)]))
             assert answer.outcome == "cancelled"
