@@ -77,6 +77,15 @@ def test_one_long_name_ends_taking_ahead_until_it_is_forgotten() -> None:
     assert lane.room(may_prefetch=True) > 10 * SLOTS
 
 
+def test_stuck_lane_takes_nothing_ahead() -> None:
+    lane = new_lane(duration_s=0.001, in_flight=SLOTS)
+    assert lane.room(may_prefetch=True) > 0
+
+    lane.is_stuck = True
+
+    assert lane.room(may_prefetch=True) == 0
+
+
 def test_all_lanes_together_take_no_more_than_a_thousand_ahead() -> None:
     app = make_app("postgresql://nowhere/none")
 

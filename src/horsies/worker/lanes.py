@@ -45,13 +45,16 @@ class Lane:
         self._ahead_limit = ahead_limit
         self.executor = executor
         self.in_flight = 0
+        # Its slots were busy for too long: nothing is taken ahead until one of them is free again,
+        # else what was handed back is claimed once more before an idle worker has woken.
+        self.is_stuck = False
         self._mean_s: dict[str, float] = {}  # by task name
         self._slowest_s: float | None = None
         self._mean_bytes = 1.0
 
     def room(self, *, may_prefetch: bool) -> int:
         """How many more tasks may start now: free slots, and what they do within the horizon."""
-        depth = self._depth() if may_prefetch else 1
+        depth = self._depth() if may_prefetch and not self.is_stuck else 1
         if isinstance(self.executor, ProcessExecutor):
             self.executor.depth = depth
         capacity = min(self.slots * depth, self.slots + self._ahead_limit)
