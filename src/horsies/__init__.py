@@ -4,7 +4,13 @@ import logging
 
 from horsies.app import ChildProcessStartHook, Horsies
 from horsies.broker.postgres import PostgresBroker
-from horsies.codes import BrokerErrorCode, ErrorCode, TaskSendErrorCode
+from horsies.codes import (
+    BrokerErrorCode,
+    ErrorCode,
+    HandleErrorCode,
+    TaskSendErrorCode,
+    WorkflowStartErrorCode,
+)
 from horsies.config import (
     AppConfig,
     CustomQueueConfig,
@@ -63,8 +69,15 @@ from horsies.tasks.retry import RetryPolicy
 from horsies.version import __version__
 from horsies.workflows.context import WorkflowContext, WorkflowMeta
 from horsies.workflows.definition import WorkflowDefinition
+from horsies.workflows.errors import (
+    HandleOperationError,
+    HandleResult,
+    WorkflowStartError,
+    WorkflowStartResult,
+)
 from horsies.workflows.events import Event
 from horsies.workflows.factory import NodeFactory, from_node
+from horsies.workflows.handle import WorkflowHandle
 from horsies.workflows.node_ids import NODE_ID_PATTERN, slugify
 from horsies.workflows.nodes import (
     AnyNode,
@@ -77,7 +90,16 @@ from horsies.workflows.nodes import (
     SuccessPolicy,
     TaskNode,
 )
+from horsies.workflows.reading import WorkflowTaskInfo
 from horsies.workflows.spec import WorkflowSpec
+from horsies.workflows.start import (
+    pause_workflow,
+    pause_workflow_sync,
+    resume_workflow,
+    resume_workflow_sync,
+    start_workflow,
+    start_workflow_async,
+)
 
 logging.getLogger("horsies").addHandler(logging.NullHandler())
 
@@ -103,6 +125,9 @@ __all__ = [
     "Event",
     "EventNode",
     "ExceptionMapper",
+    "HandleErrorCode",
+    "HandleOperationError",
+    "HandleResult",
     "Horsies",
     "HorsiesError",
     "MultipleValidationErrors",
@@ -148,14 +173,25 @@ __all__ = [
     "WorkflowContext",
     "WorkflowContextMissingIdError",
     "WorkflowDefinition",
+    "WorkflowHandle",
     "WorkflowMeta",
     "WorkflowSpec",
+    "WorkflowStartError",
+    "WorkflowStartErrorCode",
+    "WorkflowStartResult",
     "WorkflowStatus",
+    "WorkflowTaskInfo",
     "WorkflowTaskStatus",
     "WorkflowValidationError",
     "__version__",
     "from_node",
     "is_err",
     "is_ok",
+    "pause_workflow",
+    "pause_workflow_sync",
+    "resume_workflow",
+    "resume_workflow_sync",
     "slugify",
+    "start_workflow",
+    "start_workflow_async",
 ]

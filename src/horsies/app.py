@@ -26,9 +26,13 @@ from horsies.tasks.registry import TaskRegistry
 from horsies.tasks.retry import RetryPolicy
 from horsies.workflows.builders import F, WorkflowBuilder, make_spec
 from horsies.workflows.definition import WorkflowDefinition
+from horsies.workflows.errors import WorkflowStartResult
 from horsies.workflows.events import Event, EventRegistry
+from horsies.workflows.handle import WorkflowHandle
 from horsies.workflows.nodes import AnyNode, Node, OnError, SuccessPolicy
+from horsies.workflows.sending_events import send_event, send_event_async
 from horsies.workflows.spec import WorkflowSpec
+from horsies.workflows.start import start_many, start_many_async
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -198,6 +202,35 @@ class Horsies:
     def event(self, name: str, payload_type: type[T]) -> Event[T]:
         """An event that workflows can wait for: `paid = app.event("paid", Payment)`."""
         return self.events.register(name, payload_type)
+
+    def workflow_handle(self, workflow_id: str) -> WorkflowHandle[Any]:
+        """A handle on a stored workflow, by its id."""
+        return WorkflowHandle(workflow_id, self.get_broker())
+
+    def start_many(
+        self, specs: Sequence[WorkflowSpec[T]], *, connection: Any = None
+    ) -> WorkflowStartResult[list[WorkflowHandle[T]]]:
+        """Start many workflows in one transaction, all or none."""
+        return start_many(specs, self.get_broker(), connection=connection)
+
+    async def start_many_async(
+        self, specs: Sequence[WorkflowSpec[T]], *, connection: Any = None
+    ) -> WorkflowStartResult[list[WorkflowHandle[T]]]:
+        return await start_many_async(specs, self.get_broker(), connection=connection)
+
+    def send_event(
+        self, name: str, key: str, payload: object = None, *, connection: Any = None
+    ) -> BrokerResult[None]:
+        """Send an event to the workflow nodes that wait for it, now or later.
+
+        The payload must fit the type that `app.event(name, type)` declared.
+        """
+        return send_event(self, name, key, payload, connection=connection)
+
+    async def send_event_async(
+        self, name: str, key: str, payload: object = None, *, connection: Any = None
+    ) -> BrokerResult[None]:
+        return await send_event_async(self, name, key, payload, connection=connection)
 
     def handle(self, task_id: str) -> TaskHandle[Any]:
         """A handle on a stored task, by its id."""

@@ -114,10 +114,12 @@ def test_every_graph_goes_as_the_model_says(db: Database, data: st.DataObject) -
     on_error = data.draw(st.sampled_from(["fail", "pause"]))
     cases = data.draw(
         st.none()
-        | st.lists(st.lists(st.integers(0, len(nodes) - 1), min_size=1, max_size=3), min_size=1, max_size=2)
+        | st.lists(
+            st.lists(st.integers(0, len(nodes) - 1), min_size=1, max_size=3), min_size=1, max_size=2
+        )
     )
     policy = None if cases is None else {"cases": [{"required_indices": case} for case in cases]}
-    chance = random.Random(data.draw(st.integers(0, 2**32)))  # noqa: S311
+    chance = random.Random(data.draw(st.integers(0, 2**32)))
     model = Model(nodes, on_error=on_error, cases=cases)
     rows = stored(nodes, on_error=on_error, success_policy=policy)
     workflow_id = rows.workflow.id

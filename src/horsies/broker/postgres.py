@@ -31,7 +31,6 @@ from horsies.workflows.handle import WorkflowHandle, awaited_workflows
 from horsies.workflows.spec import WorkflowSpec
 from horsies.workflows.start import StartingApp, start_workflow, start_workflow_async
 
-
 T = TypeVar("T")
 
 

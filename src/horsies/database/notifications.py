@@ -9,6 +9,7 @@ PING_CHANNEL = "horsies_worker_ping"
 PONG_CHANNEL = "horsies_worker_pong"
 CANCEL_CHANNEL = "horsies_cancel"
 DONE_CHANNEL = "task_done"
+WORKFLOW_CHANNEL = "horsies_workflow_wake"
 _ANY_QUEUE_CHANNEL = "task_new"
 _MAX_CHANNEL_BYTES = 63  # PostgreSQL's limit for a name
 

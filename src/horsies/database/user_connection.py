@@ -36,7 +36,7 @@ _BLOCKING = ("psycopg", "SQLAlchemy", "Django")
 _AWAITABLE = ("asynchronous psycopg", "asynchronous SQLAlchemy", "asyncpg")
 
 
-class ConnectionRefusedError(Exception):
+class UnusableConnectionError(Exception):
     """The object cannot carry our statements; the message says why, and what to do."""
 
 
@@ -98,14 +98,14 @@ def _kind(connection: Any) -> str | None:
     return None
 
 
-def _refusal(connection: Any, kind: str | None, call: str, other: str) -> ConnectionRefusedError:
+def _refusal(connection: Any, kind: str | None, call: str, other: str) -> UnusableConnectionError:
     if kind is None:
         given = f"{type(connection).__module__}.{type(connection).__qualname__}"
-        return ConnectionRefusedError(
+        return UnusableConnectionError(
             f"connection={given} is not a "
             "PostgreSQL connection or session of psycopg, SQLAlchemy, asyncpg or Django"
         )
-    return ConnectionRefusedError(f"{call} cannot use this {kind} connection; use {other}")
+    return UnusableConnectionError(f"{call} cannot use this {kind} connection; use {other}")
 
 
 def _text(sql: str) -> Any:

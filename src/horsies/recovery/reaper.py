@@ -25,6 +25,7 @@ from horsies.recovery.statements import (
     LostRun,
     LostRunEnding,
     lost_runs,
+    recover_workflows,
     running_tasks_of_worker,
     sweep,
 )
@@ -32,6 +33,7 @@ from horsies.states import TASK_TERMINAL_STATES
 
 _logger = logging.getLogger("horsies.reaper")
 _RETENTION_EVERY_S = 3600.0
+_WORKFLOW_LOOKS = 50  # 10,000 workflows a pass
 
 
 @dataclass(slots=True)
@@ -42,6 +44,7 @@ class Swept:
     lost: int = 0
     expired: int = 0
     pruned: int = 0
+    workflows: int = 0
 
     def count(self, step: str, changed: int) -> None:
         if step.startswith("prune"):
@@ -65,6 +68,7 @@ class Reaper:
         self._config = config
         self._host_key = host_key
         self._retention_at = 0.0
+        self._workflows_seen_to = ""
         self.interval_s = config.check_interval_ms / 1000
         _logger.info("reaper started: every %.0f s, %s", self.interval_s, config.model_dump())
 
@@ -74,6 +78,7 @@ class Reaper:
         if self._config.auto_fail_stale_running:
             await self._try("end lost runs", self._end_lost_runs, swept)
         await self._try("sweep", self._sweep, swept)
+        await self._try("recover workflows", self._recover_workflows, swept)
         if swept:
             _logger.info("reaper: %s", swept)
         return swept
@@ -99,6 +104,19 @@ class Reaper:
                     _logger.error("reaper: could not %s: %s", answer.step, answer.failure)
             full = {answer.step for answer in answers if answer.changed >= BATCH}
             steps = {step: age for step, age in steps.items() if step in full}
+
+    async def _recover_workflows(self, swept: Swept) -> None:
+        """Look at running workflows; where a pass stops, the next goes on."""
+        for _ in range(_WORKFLOW_LOOKS):
+            answers = await self._connection.run(recover_workflows(self._workflows_seen_to))
+            if not answers:
+                return
+            self._workflows_seen_to = answers[0].looked_to or ""
+            swept.workflows += answers[0].recovered
+            if answers[0].failure is not None:
+                _logger.error("reaper: could not recover workflows: %s", answers[0].failure)
+            if answers[0].looked_to is None:
+                return
 
     def _steps(self) -> dict[str, timedelta | None]:
         """What every pass does, with the age from which a row is concerned."""

@@ -11,6 +11,7 @@ from horsies.database.statement import Receipt, Scalar, Statement
 
 # 1,000 rows a statement: short enough that no claim waits for it, long enough to be cheap per row.
 BATCH = 1_000
+_WORKFLOWS = 200
 
 
 class LostRun(NamedTuple):
@@ -60,6 +61,14 @@ class SweptStep(NamedTuple):
     failure: str | None
 
 
+class RecoveredWorkflows(NamedTuple):
+    """What a look for stuck workflows changed, and to which id it looked; None: to the end."""
+
+    recovered: int
+    looked_to: str | None
+    failure: str | None
+
+
 class ExpiredTask(NamedTuple):
     id: str
     task_name: str
@@ -83,6 +92,11 @@ class WorkerStats(NamedTuple):
 def sweep(steps: Mapping[str, timedelta | None]) -> Statement[SweptStep]:
     """One batch of each step, from its age on; no rows while another worker sweeps."""
     return call("sweep", SweptStep, steps=steps, ages=steps.values(), batch_limit=BATCH)
+
+
+def recover_workflows(after_id: str) -> Statement[RecoveredWorkflows]:
+    """Make up for what did not follow in workflows; no row while another worker does it."""
+    return call("recover_workflows", RecoveredWorkflows, after_id=after_id, batch_limit=_WORKFLOWS)
 
 
 def expire_tasks() -> Statement[Scalar]:

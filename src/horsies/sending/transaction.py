@@ -6,7 +6,7 @@ from typing import Any, TypeAlias
 from horsies.codes import TaskSendErrorCode
 from horsies.database.database import Database
 from horsies.database.statement import Receipt
-from horsies.database.user_connection import ConnectionRefusedError, run_on, run_on_async
+from horsies.database.user_connection import UnusableConnectionError, run_on, run_on_async
 from horsies.result import Err, Ok, Result
 from horsies.sending.enqueuer import batches, not_stored
 from horsies.sending.errors import TaskSendError
@@ -44,6 +44,6 @@ async def enqueue_async(
 
 
 def _failure(error: Exception, rows: Sequence[NewTask]) -> TaskSendError:
-    if isinstance(error, ConnectionRefusedError):
+    if isinstance(error, UnusableConnectionError):
         return TaskSendError(TaskSendErrorCode.VALIDATION_FAILED, str(error), retryable=False)
     return not_stored(error, rows[0] if len(rows) == 1 else None)

@@ -21,10 +21,9 @@ class CancelWatch:
         self._worker_id = worker_id
         self.woken = asyncio.Event()
 
-    def wake(self, task_id: str) -> None:
-        """Someone asked to end this task; it matters if it runs here."""
-        if not task_id or task_id in self._dispatcher.running:
-            self.woken.set()
+    def is_concerned(self, task_id: str) -> bool:
+        """Whether a request to end this task matters here, asked from any thread."""
+        return not task_id or task_id in self._dispatcher.running
 
     async def run_once(self) -> int:
         """Stop the tasks that someone asked to stop; return how many."""

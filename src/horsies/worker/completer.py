@@ -47,7 +47,8 @@ _LOCKED_RETRY_S = 1.0
 class Recorded(NamedTuple):
     """A completion, and what the database made of it.
 
-    `outcome`: 'completed', 'failed', 'retried', 'cancelled', 'interrupted' or 'claim_lost'.
+    `outcome`: 'completed', 'failed', 'retried', 'cancelled', 'interrupted', 'claim_lost'
+    or 'refused'.
     """
 
     completion: Completion
@@ -197,9 +198,16 @@ class Completer:
         _logger.error("task %s: its outcome cannot be stored: %s", task.task_id, error)
         reason = str(error).partition("\n")[0].replace("\x00", "")
         instead = unstorable(task, reason)
-        return await self._connection.persistently(
-            "writing results", lambda: self._write_once([instead])
-        )
+        try:
+            return await self._connection.persistently(
+                "writing results", lambda: self._write_once([instead])
+            )
+        except psycopg.Error as again:
+            if is_transient(again):
+                raise
+            # No end of it is taken: it stays RUNNING, without heartbeats, and the reaper tells.
+            _logger.error("task %s: it cannot be ended, it is left: %s", task.task_id, again)  # noqa: TRY400 - no bug of ours
+            return [Recorded(completion, "refused")]
 
     async def _write_once(self, batch: Sequence[Completion]) -> list[Recorded]:
         of_workflows = [c.task.task_id for c in batch if c.task.is_workflow_task]
@@ -225,7 +233,6 @@ class Completer:
         for (_, part), receipts in zip(parts, answers, strict=False):
             recorded += _recorded(part, receipts)
         return recorded
-
 
     async def _end_in_workflows(
         self, task_ids: Sequence[str], statements: Sequence[Statement[Any]]

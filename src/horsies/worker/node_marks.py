@@ -3,8 +3,6 @@
 Nothing depends on the mark, so most tasks end without one.
 """
 
-import asyncio
-
 from horsies.clock import monotonic
 from horsies.worker.dispatcher import Dispatcher
 from horsies.worker.service_connection import ServiceConnection
@@ -14,22 +12,15 @@ _MOMENT_S = 0.1
 
 
 class NodeMarks:
-    """Looks at the running tasks ten times a second while any of them belongs to a workflow."""
+    """Looks at the running tasks a few times a second; asks the database only if there is one."""
 
     name = "node marks"
+    interval_s = 0.2
 
     def __init__(self, connection: ServiceConnection, dispatcher: Dispatcher) -> None:
         self._connection = connection
         self._dispatcher = dispatcher
         self._marked: set[str] = set()
-        self.interval_s = 3600.0
-        self.woken = asyncio.Event()
-
-    def wake(self) -> None:
-        """A task of a workflow has begun."""
-        if self.interval_s > _MOMENT_S:
-            self.interval_s = _MOMENT_S
-            self.woken.set()
 
     async def run_once(self) -> int:
         """Mark what has run for a moment; return how many."""
@@ -44,6 +35,4 @@ class NodeMarks:
         if due:
             await self._connection.run(mark_running_nodes(due))
             self._marked.update(due)
-        if len(self._marked) == len(running):
-            self.interval_s = 3600.0
         return len(due)

@@ -25,7 +25,7 @@ from horsies.worker.identity import own_identity
 from horsies.worker.lanes import make_lanes
 from horsies.worker.loop_watch import LoopWatch
 from horsies.worker.node_marks import NodeMarks
-from horsies.worker.notifications import Listeners, PingAnswers, start_listener
+from horsies.worker.notifications import Heard, PingAnswers, start_listener
 from horsies.worker.retry_notifier import RetryNotifier
 from horsies.worker.service import Service, repeat
 from horsies.worker.service_connection import Outage, ServiceConnection
@@ -88,23 +88,20 @@ class Worker:
         self._claimer = Claimer(context, self._claiming, self._lanes, self._holdings)
         self._retry_notifier = RetryNotifier(self._serving)
         self._cancel_watch = CancelWatch(self._serving, self._dispatcher, worker_id)
-        self._node_marks = NodeMarks(self._serving, self._dispatcher)
-        self._workflows = WorkflowService(app, self._serving, self._claimer.wake)
-        self._dispatcher.on_workflow_task = self._node_marks.wake
+        self._workflows = WorkflowService(
+            app, self._serving, on_settled=self._claimer.wake if settings.is_burst else None
+        )
+        # Whether to look by itself what ended tasks leave to do in workflows: else it is told.
+        self._looks_after_workflows = False
 
     async def run(self) -> None:
         """Work until told to stop, then hand back what is unstarted and finish what runs."""
         for lane in self._lanes.all:
             await lane.executor.start()
         pings = PingAnswers(self.context, self._serving, self._dispatcher)
-        listener = start_listener(
-            self._session_address,
-            self.context,
-            self._claimer,
-            self._cancel_watch,
-            pings,
-            self._outage,
-        )
+        heard = Heard(self._claimer, self._cancel_watch, pings, self._workflows)
+        listener = start_listener(self._session_address, self.context, heard, self._outage)
+        self._looks_after_workflows = listener is None or self.context.settings.is_burst
         heartbeat = Heartbeat(
             self.context,
             self._app.get_broker().database.address,
@@ -121,6 +118,9 @@ class Worker:
                         repeat(self._cancel_watch, self._cancel_watch.woken), name="cancel watch"
                     ),
                     lasting.create_task(repeat(pings, pings.woken), name="ping answers"),
+                    lasting.create_task(
+                        repeat(self._workflows, self._workflows.woken), name="workflows"
+                    ),
                     lasting.create_task(self._retry_notifier.run(), name="retry notifier"),
                     lasting.create_task(self.loop_watch.run(), name="loop watch"),
                     lasting.create_task(heartbeat.run(), name="heartbeat"),
@@ -151,6 +151,7 @@ class Worker:
         return [
             Snapshots(self.context, self._serving, self._holdings, holds_lock=holds_lock),
             HandBack(self._dispatcher),
+            NodeMarks(self._serving, self._dispatcher),
             Reaper(self._serving, recovery, host_key=identity.host_key),
             DeathWatch(
                 self._serving,
@@ -264,7 +265,7 @@ class Worker:
         self._changed.set()
 
     def _on_idle(self) -> None:
-        if self.context.settings.is_burst:
+        if self.context.settings.is_burst and self._workflows.is_settled:
             self.stop()
 
     def _on_recorded(self, recorded: Sequence[Recorded]) -> None:
@@ -279,6 +280,10 @@ class Worker:
                 self._call_failure_hooks(one)
             elif one.outcome == "claim_lost":
                 _logger.warning("task %s: its claim was lost, the result is dropped", task.task_id)
+        if self._looks_after_workflows and any(
+            one.completion.task.is_workflow_task for one in recorded
+        ):
+            self._workflows.wake()
         if self.context.settings.is_burst and not self._dispatcher.running:
             self._claimer.wake()  # whether that was all
         self._claimer.slot_freed()

@@ -31,14 +31,18 @@ class WorkflowService:
     name = "workflows"
 
     def __init__(
-        self, app: Horsies, connection: ServiceConnection, on_settled: Callable[[], None]
+        self,
+        app: Horsies,
+        connection: ServiceConnection,
+        *,
+        on_settled: Callable[[], None] | None = None,
     ) -> None:
         self._app = app
         self._connection = connection
         self._on_settled = on_settled
         self.interval_s = _POLL_S
         self.woken = asyncio.Event()
-        self.is_settled = True
+        self.is_settled = False
 
     def wake(self) -> None:
         """Nodes may have begun to wait, an event may have come."""
@@ -49,18 +53,18 @@ class WorkflowService:
         """End waits and start children, until there are none left; return how many."""
         self.is_settled = True
         total = await self._end_waits() + await self._start_children()
-        if self.is_settled:
+        if self.is_settled and self._on_settled is not None:
             self._on_settled()
         return total
 
     async def _end_waits(self) -> int:
         total = 0
         while True:
-            (woken,) = await self._connection.run(wake_nodes(_BATCH))
-            total += woken.count
-            if woken.count < _BATCH:
+            (found,) = await self._connection.run(wake_nodes(_BATCH))
+            total += found.woken
+            if found.woken < _BATCH:
                 break
-        next_after_s = _POLL_S if woken.next_after_s is None else woken.next_after_s
+        next_after_s = _POLL_S if found.next_after_s is None else found.next_after_s
         self.interval_s = min(_POLL_S, max(0.001, float(next_after_s)))
         return total
 

@@ -53,7 +53,10 @@ class HandleBroker(Protocol):
 def awaited_workflows(app: Callable[[], WorkflowApp | None]) -> Awaited[WorkflowRow]:
     """Workflows, read by the types of the app that is there when they end."""
     return Awaited(
-        "workflow", _CHANNEL, statements.read_workflows, lambda i, row: workflow_result(i, row, app())
+        "workflow",
+        _CHANNEL,
+        statements.read_workflows,
+        lambda i, row: workflow_result(i, row, app()),
     )
 
 
@@ -115,9 +118,7 @@ class WorkflowHandle(Generic[T]):
         return self._perform(self._changed(statements.pause_workflow(self.workflow_id)))
 
     async def pause_async(self) -> HandleResult[bool]:
-        return await self._perform_async(
-            self._changed(statements.pause_workflow(self.workflow_id))
-        )
+        return await self._perform_async(self._changed(statements.pause_workflow(self.workflow_id)))
 
     def resume(self) -> HandleResult[bool]:
         """Go on where `pause()` or a failure stopped; `Ok(False)` if it was not paused."""
@@ -186,7 +187,9 @@ class WorkflowHandle(Generic[T]):
         return [node_info(row, self._broker.app) for row in rows]
 
     def _results(self, rows: list[NodeRow]) -> dict[str, AnyResult]:
-        found = {row.node_id or str(row.task_index): node_result(row, self._broker.app) for row in rows}
+        found = {
+            row.node_id or str(row.task_index): node_result(row, self._broker.app) for row in rows
+        }
         return {node_id: result for node_id, result in found.items() if result is not None}
 
     def _one(self, node_id: str, found: HandleResult[list[NodeRow]]) -> AnyResult:

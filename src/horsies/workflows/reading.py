@@ -47,40 +47,41 @@ class WorkflowTaskInfo:
     sub_workflow_summary: SubWorkflowSummary[Any] | None
 
 
-def workflow_result(workflow_id: str, row: WorkflowRow | None, app: WorkflowApp | None) -> AnyResult | None:
+def workflow_result(
+    workflow_id: str, row: WorkflowRow | None, app: WorkflowApp | None
+) -> AnyResult | None:
     """What `get` gives for a workflow as it stands; None while it runs (§9.2)."""
     data: dict[str, object] = {"workflow_id": workflow_id}
     if row is None:
         text = f"There is no workflow {workflow_id}; was it pruned, or started on another database?"
         return error_result(RetrievalCode.WORKFLOW_NOT_FOUND, text, data)
-    match WorkflowStatus(row.status):
-        case WorkflowStatus.COMPLETED:
-            if row.result is None:
-                text = "The workflow completed but its result column is empty"
-                return error_result(RetrievalCode.RESULT_NOT_AVAILABLE, text, data)
-            codec = UNTYPED
-            if row.output_kind is not None:
-                codec = _codec(
-                    app,
-                    row.output_kind,
-                    row.output_task_name or "",
-                    row.output_definition_key,
-                    row.output_event_name,
-                )
-            return read_result(row.result, codec)
-        case WorkflowStatus.FAILED:
-            return _stored_error(row) or error_result(
-                OutcomeCode.WORKFLOW_FAILED, "The workflow failed", data
-            )
-        case WorkflowStatus.CANCELLED:
-            return _stored_error(row) or error_result(
-                OutcomeCode.WORKFLOW_CANCELLED, "The workflow was cancelled", data
-            )
-        case WorkflowStatus.PAUSED:
-            text = "The workflow is paused: resume() or cancel() it"
-            return error_result(OutcomeCode.WORKFLOW_PAUSED, text, data)
-        case _:
-            return None
+    if row.status == WorkflowStatus.COMPLETED:
+        return _output(row, app, data)
+    ended = _ENDED_OTHERWISE.get(row.status)
+    if ended is None:
+        return None
+    stored = None if row.status == WorkflowStatus.PAUSED else _stored_error(row)
+    return stored or error_result(*ended, data)
+
+
+_ENDED_OTHERWISE: dict[str, tuple[OutcomeCode, str]] = {
+    WorkflowStatus.FAILED: (OutcomeCode.WORKFLOW_FAILED, "The workflow failed"),
+    WorkflowStatus.CANCELLED: (OutcomeCode.WORKFLOW_CANCELLED, "The workflow was cancelled"),
+    WorkflowStatus.PAUSED: (
+        OutcomeCode.WORKFLOW_PAUSED,
+        "The workflow is paused: resume() or cancel() it",
+    ),
+}
+
+
+def _output(row: WorkflowRow, app: WorkflowApp | None, data: dict[str, object]) -> AnyResult:
+    if row.result is None:
+        text = "The workflow completed but its result column is empty"
+        return error_result(RetrievalCode.RESULT_NOT_AVAILABLE, text, data)
+    if row.output_kind is None:
+        return read_result(row.result, UNTYPED)
+    name, key, event = row.output_task_name, row.output_definition_key, row.output_event_name
+    return read_result(row.result, _codec(app, row.output_kind, name or "", key, event))
 
 
 def node_result(row: NodeRow, app: WorkflowApp | None) -> AnyResult | None:

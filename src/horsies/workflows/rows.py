@@ -125,6 +125,8 @@ def _row(node: AnyNode, workflow_id: str, dependents: tuple[int, ...]) -> NewNod
 def _task_row(node: TaskNode[Any], row: NewNode) -> NewNode:
     declared: str | None = getattr(node.fn, "task_options_json", None)
     options = parse_task_options(declared)
+    assert node.queue is not None, "a start has checked it"
+    assert node.priority is not None
     return row._replace(
         queue_name=node.queue,
         priority=node.priority,

@@ -10,7 +10,6 @@ from horsies.clock import utc_now
 from horsies.codec.signature import byte_count
 from horsies.codes import ErrorCode, WorkflowStartErrorCode
 from horsies.config import AppConfig
-from horsies.database.database import Database
 from horsies.database.operation import FAILURES, describe
 from horsies.database.statement import (
     Receipt,
@@ -20,7 +19,7 @@ from horsies.database.statement import (
     run,
     run_blocking,
 )
-from horsies.database.user_connection import ConnectionRefusedError, run_on, run_on_async
+from horsies.database.user_connection import UnusableConnectionError, run_on, run_on_async
 from horsies.errors import HorsiesError, WorkflowValidationError
 from horsies.ids import new_id
 from horsies.result import Err, Ok, Result
@@ -138,7 +137,7 @@ class Start:
     def failure(self, error: BaseException) -> WorkflowStartError:
         """What went wrong on the way to the database."""
         spec, workflow_id = self._specs[0], self._ids[0]
-        if isinstance(error, ConnectionRefusedError):
+        if isinstance(error, UnusableConnectionError):
             return self._refusal(str(error), spec, workflow_id, error)
         code = WorkflowStartErrorCode.ENQUEUE_FAILED
         if not isinstance(error, FAILURES):
@@ -200,6 +199,24 @@ async def start_workflow_async(
     start = Start([spec], broker, [workflow_id], sent_at)
     done = await perform_async(start, connection=connection, resends=resend_on_transient_err)
     return done.map(lambda handles: handles[0])
+
+
+def start_many(
+    specs: Sequence[WorkflowSpec[T]], broker: StartingBroker, *, connection: Any = None
+) -> WorkflowStartResult[list[WorkflowHandle[T]]]:
+    """Start workflows in one transaction, all or none."""
+    if not specs:
+        return Ok([])
+    return perform(Start(specs, broker, [None] * len(specs)), connection=connection)
+
+
+async def start_many_async(
+    specs: Sequence[WorkflowSpec[T]], broker: StartingBroker, *, connection: Any = None
+) -> WorkflowStartResult[list[WorkflowHandle[T]]]:
+    """The awaitable twin of `start_many`."""
+    if not specs:
+        return Ok([])
+    return await perform_async(Start(specs, broker, [None] * len(specs)), connection=connection)
 
 
 async def pause_workflow(broker: HandleBroker, workflow_id: str) -> HandleResult[bool]:

@@ -23,7 +23,7 @@ class ReadySubWorkflow(NamedTuple):
 class Woken(NamedTuple):
     """What a look at the waiting nodes gave; None: no wait ends by time."""
 
-    count: int
+    woken: int
     next_after_s: float | None
 
 
@@ -128,6 +128,5 @@ def read_node(workflow_id: str, node_id: str) -> Statement[NodeRow]:
     return Statement(query("workflows", "read_nodes"), parameters, NodeRow)
 
 
-def send_event(name: str, key: str, payload: str) -> Statement[Scalar]:
-    parameters = {"name": name, "key": key, "payload": payload}
-    return Statement(query("workflows", "send_event"), parameters, Scalar)
+def store_event(name: str, key: str, payload: str) -> Statement[Scalar]:
+    return call("store_event", Scalar, event_name=name, event_key=key, event_payload=payload)

@@ -1,5 +1,6 @@
 """Re-exports: the names of workflows."""
 
+from horsies.codes import HandleErrorCode
 from horsies.errors import WorkflowValidationError
 from horsies.result.workflow import (
     SubWorkflowError,
@@ -14,8 +15,10 @@ from horsies.states import (
 )
 from horsies.workflows.context import WorkflowContext, WorkflowMeta
 from horsies.workflows.definition import WorkflowDefinition
+from horsies.workflows.errors import HandleOperationError, HandleResult
 from horsies.workflows.events import Event
 from horsies.workflows.factory import NodeFactory, from_node
+from horsies.workflows.handle import WorkflowHandle
 from horsies.workflows.node_ids import NODE_ID_PATTERN, slugify
 from horsies.workflows.nodes import (
     AnyNode,
@@ -28,7 +31,16 @@ from horsies.workflows.nodes import (
     SuccessPolicy,
     TaskNode,
 )
+from horsies.workflows.reading import WorkflowTaskInfo
 from horsies.workflows.spec import WorkflowSpec
+from horsies.workflows.start import (
+    pause_workflow,
+    pause_workflow_sync,
+    resume_workflow,
+    resume_workflow_sync,
+    start_workflow,
+    start_workflow_async,
+)
 
 __all__ = [
     "NODE_ID_PATTERN",
@@ -37,6 +49,9 @@ __all__ = [
     "AnyNode",
     "Event",
     "EventNode",
+    "HandleErrorCode",
+    "HandleOperationError",
+    "HandleResult",
     "NodeFactory",
     "NodeKey",
     "OnError",
@@ -50,11 +65,19 @@ __all__ = [
     "WorkflowContext",
     "WorkflowContextMissingIdError",
     "WorkflowDefinition",
+    "WorkflowHandle",
     "WorkflowMeta",
     "WorkflowSpec",
     "WorkflowStatus",
+    "WorkflowTaskInfo",
     "WorkflowTaskStatus",
     "WorkflowValidationError",
     "from_node",
+    "pause_workflow",
+    "pause_workflow_sync",
+    "resume_workflow",
+    "resume_workflow_sync",
     "slugify",
+    "start_workflow",
+    "start_workflow_async",
 ]

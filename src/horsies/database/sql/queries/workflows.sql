@@ -1,4 +1,4 @@
--- Reads of workflows; events.
+-- Reads of workflows.
 -- Each statement can be pasted into psql once its %(name)s parameters are filled in.
 
 -- name: read_workflows
@@ -17,7 +17,3 @@ from horsies_workflow_tasks n
 left join horsies_tasks t on t.id = n.task_id and n.status = 'ENQUEUED'
 where n.workflow_id = %(workflow_id)s and (%(node_id)s::text is null or n.node_id = %(node_id)s)
 order by n.task_index limit 100000;
-
--- name: send_event
-insert into horsies_events (name, key, payload) values (%(name)s, %(key)s, %(payload)s)
-on conflict (name, key) do update set payload = excluded.payload, is_new = true, sent_at = now();

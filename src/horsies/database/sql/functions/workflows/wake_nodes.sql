@@ -1,7 +1,7 @@
 -- horsies_wake_nodes: ends the waits of nodes: a sleep whose time has come, an event that has arrived, or one that is overdue.
 -- Returns how many, and the seconds until the next wait is over by time.
 -- Caller: workflows/waits.py, woken by 'horsies_workflow_wake' and at the time it was told.  Locks: the trees of the workflows.
-create or replace function horsies_wake_nodes(batch_limit integer, out woken integer, out next_after double precision)
+create or replace function horsies_wake_nodes(batch_limit integer) returns table (woken integer, next_after double precision)
 language plpgsql
 set search_path from current
 as $$
@@ -23,9 +23,11 @@ begin
     -- An event stays new for a while: a node that began to wait in a transaction still under way cannot be seen yet.
     update horsies_events e set is_new = false where e.is_new and e.sent_at < now_at - interval '5 seconds';
     perform horsies_advance_nodes(ended);
-    woken := cardinality(ended);
-    select extract(epoch from min(n.wait_until) - now_at) into next_after from horsies_workflow_tasks n
-    where n.wait_until is not null and n.wait_until < 'infinity' and n.status = 'RUNNING';
+    return query
+        select cardinality(ended), extract(epoch from (
+            select n.wait_until from horsies_workflow_tasks n join horsies_workflows w on w.id = n.workflow_id
+            where n.wait_until < 'infinity' and n.status = 'RUNNING' and w.status = 'RUNNING'
+            order by n.wait_until limit 1) - now_at)::double precision;
 end $$;
 
 -- horsies_end_waits: RUNNING -> COMPLETED or FAILED for waiting nodes, where what they wait for has come; returns those.

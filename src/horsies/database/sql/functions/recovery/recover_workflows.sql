@@ -41,10 +41,15 @@ language plpgsql
 set search_path from current
 as $$
 declare
-    found record := horsies_stuck_workflows(after_id, batch_limit);
+    found record;
     failures text;
     done integer := 0;
 begin
+    if not pg_try_advisory_xact_lock(horsies_lock_key('recover workflows')) then
+        return;  -- another worker does it
+    end if;
+    found := horsies_stuck_workflows(after_id, batch_limit);
+    perform horsies_lock_workflows(found.stuck);
     for i in 1..cardinality(found.stuck) loop
         begin
             perform horsies_recover_workflow(found.stuck[i]);
