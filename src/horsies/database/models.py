@@ -24,11 +24,12 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
-_BYTEWISE_ID = String(36, collation="C")
-_NOW = text("now()")
-_FALSE = text("false")
-_ZERO = text("0")
-_HUNDRED = text("100")
+BYTEWISE_ID = String(36, collation="C")
+NOW = text("now()")
+FALSE = text("false")
+TRUE = text("true")
+ZERO = text("0")
+HUNDRED = text("100")
 
 
 class Base(DeclarativeBase):
@@ -45,16 +46,16 @@ class Base(DeclarativeBase):
 class TaskModel(Base):
     __tablename__ = "horsies_tasks"
 
-    id: Mapped[str] = mapped_column(_BYTEWISE_ID, primary_key=True)
+    id: Mapped[str] = mapped_column(BYTEWISE_ID, primary_key=True)
     task_name: Mapped[str] = mapped_column(String(255))
     queue_name: Mapped[str] = mapped_column(String(100, collation="C"))
-    priority: Mapped[int] = mapped_column(server_default=_HUNDRED)
+    priority: Mapped[int] = mapped_column(server_default=HUNDRED)
     args: Mapped[str | None]
     kwargs: Mapped[str | None]
     status: Mapped[str] = mapped_column(String(collation="C"), server_default="PENDING")
     sent_at: Mapped[datetime | None]
-    enqueued_at: Mapped[datetime] = mapped_column(server_default=_NOW)
-    is_workflow_task: Mapped[bool] = mapped_column(server_default=_FALSE)
+    enqueued_at: Mapped[datetime] = mapped_column(server_default=NOW)
+    is_workflow_task: Mapped[bool] = mapped_column(server_default=FALSE)
     claimed_at: Mapped[datetime | None]
     started_at: Mapped[datetime | None]
     completed_at: Mapped[datetime | None]
@@ -62,12 +63,12 @@ class TaskModel(Base):
     result: Mapped[str | None]
     failed_reason: Mapped[str | None]
     error_code: Mapped[str | None]
-    claimed: Mapped[bool] = mapped_column(server_default=_FALSE)
+    claimed: Mapped[bool] = mapped_column(server_default=FALSE)
     claimed_by_worker_id: Mapped[str | None] = mapped_column(String(255))
     claim_expires_at: Mapped[datetime | None]
     good_until: Mapped[datetime | None]
-    retry_count: Mapped[int] = mapped_column(server_default=_ZERO)
-    max_retries: Mapped[int] = mapped_column(server_default=_ZERO)
+    retry_count: Mapped[int] = mapped_column(server_default=ZERO)
+    max_retries: Mapped[int] = mapped_column(server_default=ZERO)
     next_retry_at: Mapped[datetime | None]
     task_options: Mapped[str | None]
     worker_pid: Mapped[int | None]
@@ -77,12 +78,13 @@ class TaskModel(Base):
     finalizing_by_worker_id: Mapped[str | None]
     enqueue_sha: Mapped[str] = mapped_column(String(64))
     unique_key: Mapped[str | None] = mapped_column(String(255))
-    unique_stored: Mapped[bool] = mapped_column(server_default=_FALSE)
+    unique_stored: Mapped[bool] = mapped_column(server_default=FALSE)
     rerun_of: Mapped[str | None] = mapped_column(String(36))
     cancel_requested_at: Mapped[datetime | None]
     tags: Mapped[list[str] | None] = mapped_column(ARRAY(Text))
-    created_at: Mapped[datetime] = mapped_column(server_default=_NOW)
-    updated_at: Mapped[datetime] = mapped_column(server_default=_NOW)
+    is_held: Mapped[bool] = mapped_column(server_default=FALSE)
+    created_at: Mapped[datetime] = mapped_column(server_default=NOW)
+    updated_at: Mapped[datetime] = mapped_column(server_default=NOW)
 
     __table_args__ = (
         Index(
@@ -91,7 +93,7 @@ class TaskModel(Base):
             "priority",
             "enqueued_at",
             "id",
-            postgresql_where=text("status = 'PENDING'"),
+            postgresql_where=text("status = 'PENDING' and not is_held"),
         ),
         Index(
             "horsies_tasks_in_flight_idx",
@@ -152,11 +154,11 @@ class TaskAttemptModel(Base):
 
     id: Mapped[int] = mapped_column(BigInteger, primary_key=True)
     task_id: Mapped[str] = mapped_column(
-        _BYTEWISE_ID, ForeignKey("horsies_tasks.id", ondelete="CASCADE")
+        BYTEWISE_ID, ForeignKey("horsies_tasks.id", ondelete="CASCADE")
     )
     attempt: Mapped[int]
     outcome: Mapped[str] = mapped_column(String(32))
-    will_retry: Mapped[bool] = mapped_column(server_default=_FALSE)
+    will_retry: Mapped[bool] = mapped_column(server_default=FALSE)
     started_at: Mapped[datetime]
     finished_at: Mapped[datetime]
     error_code: Mapped[str | None]
@@ -166,7 +168,7 @@ class TaskAttemptModel(Base):
     worker_hostname: Mapped[str | None] = mapped_column(String(255))
     worker_pid: Mapped[int | None]
     worker_process_name: Mapped[str | None] = mapped_column(String(255))
-    created_at: Mapped[datetime] = mapped_column(server_default=_NOW)
+    created_at: Mapped[datetime] = mapped_column(server_default=NOW)
 
     __table_args__ = (
         UniqueConstraint("task_id", "attempt"),
@@ -185,12 +187,12 @@ class TaskLogModel(Base):
 
     id: Mapped[int] = mapped_column(BigInteger, primary_key=True)
     task_id: Mapped[str] = mapped_column(
-        _BYTEWISE_ID, ForeignKey("horsies_tasks.id", ondelete="CASCADE")
+        BYTEWISE_ID, ForeignKey("horsies_tasks.id", ondelete="CASCADE")
     )
     attempt: Mapped[int]
     log: Mapped[str]
-    truncated: Mapped[bool] = mapped_column(server_default=_FALSE)
-    created_at: Mapped[datetime] = mapped_column(server_default=_NOW)
+    truncated: Mapped[bool] = mapped_column(server_default=FALSE)
+    created_at: Mapped[datetime] = mapped_column(server_default=NOW)
 
     __table_args__ = (UniqueConstraint("task_id", "attempt"),)
 
@@ -199,10 +201,10 @@ class TaskHeartbeatModel(Base):
     __tablename__ = "horsies_heartbeats"
 
     id: Mapped[int] = mapped_column(BigInteger, primary_key=True)
-    task_id: Mapped[str] = mapped_column(_BYTEWISE_ID)
+    task_id: Mapped[str] = mapped_column(BYTEWISE_ID)
     sender_id: Mapped[str] = mapped_column(String(255))
     role: Mapped[str] = mapped_column(String(20))
-    sent_at: Mapped[datetime] = mapped_column(server_default=_NOW)
+    sent_at: Mapped[datetime] = mapped_column(server_default=NOW)
     hostname: Mapped[str | None] = mapped_column(String(255))
     pid: Mapped[int | None]
 
@@ -217,13 +219,13 @@ class WorkerStateModel(Base):
 
     id: Mapped[int] = mapped_column(BigInteger, primary_key=True)
     worker_id: Mapped[str] = mapped_column(String(255))
-    snapshot_at: Mapped[datetime] = mapped_column(server_default=_NOW)
+    snapshot_at: Mapped[datetime] = mapped_column(server_default=NOW)
     hostname: Mapped[str] = mapped_column(String(255))
     pid: Mapped[int]
     processes: Mapped[int]
     queues: Mapped[list[str]] = mapped_column(ARRAY(String))
-    tasks_running: Mapped[int] = mapped_column(server_default=_ZERO)
-    tasks_claimed: Mapped[int] = mapped_column(server_default=_ZERO)
+    tasks_running: Mapped[int] = mapped_column(server_default=ZERO)
+    tasks_claimed: Mapped[int] = mapped_column(server_default=ZERO)
     memory_usage_mb: Mapped[float | None]
     children_memory_mb: Mapped[float | None]
     cpu_percent: Mapped[float | None]
@@ -236,7 +238,7 @@ class WorkerStateModel(Base):
     recovery_config: Mapped[dict[str, Any] | None] = mapped_column(JSONB)
     worker_started_at: Mapped[datetime]
     pid_started_at: Mapped[float | None]
-    holds_lock: Mapped[bool] = mapped_column(server_default=_FALSE)
+    holds_lock: Mapped[bool] = mapped_column(server_default=FALSE)
     host_key: Mapped[str | None] = mapped_column(String(255))
 
     __table_args__ = (
@@ -251,95 +253,12 @@ class ScheduleStateModel(Base):
     schedule_name: Mapped[str] = mapped_column(String(255), primary_key=True)
     last_run_at: Mapped[datetime | None]
     next_run_at: Mapped[datetime | None]
-    last_task_id: Mapped[str | None] = mapped_column(_BYTEWISE_ID)
-    run_count: Mapped[int] = mapped_column(server_default=_ZERO)
+    last_task_id: Mapped[str | None] = mapped_column(BYTEWISE_ID)
+    run_count: Mapped[int] = mapped_column(server_default=ZERO)
     config_hash: Mapped[str | None] = mapped_column(String(64))
-    updated_at: Mapped[datetime] = mapped_column(server_default=_NOW)
+    updated_at: Mapped[datetime] = mapped_column(server_default=NOW)
 
     __table_args__ = (Index("horsies_schedule_state_next_run_idx", "next_run_at"),)
-
-
-class WorkflowModel(Base):
-    __tablename__ = "horsies_workflows"
-
-    id: Mapped[str] = mapped_column(_BYTEWISE_ID, primary_key=True)
-    name: Mapped[str] = mapped_column(String(255))
-    status: Mapped[str] = mapped_column(String(50), server_default="PENDING")
-    on_error: Mapped[str] = mapped_column(String(50), server_default="fail")
-    output_task_index: Mapped[int | None]
-    success_policy: Mapped[dict[str, Any] | None] = mapped_column(JSONB)
-    result: Mapped[str | None]
-    error: Mapped[str | None]
-    definition_key: Mapped[str | None] = mapped_column(String(255))
-    parent_workflow_id: Mapped[str | None] = mapped_column(
-        _BYTEWISE_ID, ForeignKey("horsies_workflows.id", ondelete="CASCADE")
-    )
-    parent_task_index: Mapped[int | None]
-    depth: Mapped[int] = mapped_column(server_default=_ZERO)
-    root_workflow_id: Mapped[str | None] = mapped_column(_BYTEWISE_ID)
-    sent_at: Mapped[datetime] = mapped_column(server_default=_NOW)
-    created_at: Mapped[datetime] = mapped_column(server_default=_NOW)
-    started_at: Mapped[datetime | None]
-    completed_at: Mapped[datetime | None]
-    updated_at: Mapped[datetime] = mapped_column(server_default=_NOW)
-
-    __table_args__ = (
-        Index("horsies_workflows_status_idx", "status"),
-        Index("horsies_workflows_parent_idx", "parent_workflow_id"),
-        Index("horsies_workflows_root_idx", "root_workflow_id"),
-        Index("horsies_workflows_updated_at_idx", "updated_at"),
-    )
-
-
-class WorkflowTaskModel(Base):
-    __tablename__ = "horsies_workflow_tasks"
-
-    id: Mapped[str] = mapped_column(_BYTEWISE_ID, primary_key=True)
-    workflow_id: Mapped[str] = mapped_column(
-        _BYTEWISE_ID, ForeignKey("horsies_workflows.id", ondelete="CASCADE")
-    )
-    task_index: Mapped[int]
-    node_id: Mapped[str | None] = mapped_column(String(128))
-    task_name: Mapped[str] = mapped_column(String(255))
-    task_args: Mapped[str | None]
-    task_kwargs: Mapped[str | None]
-    queue_name: Mapped[str] = mapped_column(String(100), server_default="default")
-    priority: Mapped[int] = mapped_column(server_default=_HUNDRED)
-    dependencies: Mapped[list[int]] = mapped_column(ARRAY(Integer), server_default=text("'{}'"))
-    args_from: Mapped[dict[str, Any] | None] = mapped_column(JSONB)
-    workflow_ctx_from: Mapped[list[str] | None] = mapped_column(ARRAY(String(128)))
-    allow_failed_deps: Mapped[bool] = mapped_column(server_default=_FALSE)
-    join_type: Mapped[str] = mapped_column(String(10), server_default="all")
-    min_success: Mapped[int | None]
-    task_options: Mapped[str | None]
-    status: Mapped[str] = mapped_column(String(50), server_default="PENDING")
-    task_id: Mapped[str | None] = mapped_column(_BYTEWISE_ID)
-    is_subworkflow: Mapped[bool] = mapped_column(server_default=_FALSE)
-    sub_workflow_id: Mapped[str | None] = mapped_column(
-        _BYTEWISE_ID, ForeignKey("horsies_workflows.id", ondelete="SET NULL")
-    )
-    sub_workflow_name: Mapped[str | None] = mapped_column(String(255))
-    sub_definition_key: Mapped[str | None] = mapped_column(String(255))
-    sub_workflow_summary: Mapped[str | None]
-    result: Mapped[str | None]
-    error: Mapped[str | None]
-    created_at: Mapped[datetime] = mapped_column(server_default=_NOW)
-    started_at: Mapped[datetime | None]
-    completed_at: Mapped[datetime | None]
-
-    __table_args__ = (
-        UniqueConstraint("workflow_id", "task_index"),
-        Index("horsies_workflow_tasks_workflow_idx", "workflow_id"),
-        Index("horsies_workflow_tasks_node_id_idx", "node_id"),
-        Index("horsies_workflow_tasks_status_idx", "status"),
-        Index("horsies_workflow_tasks_task_id_idx", "task_id"),
-        Index("horsies_workflow_tasks_sub_workflow_idx", "sub_workflow_id"),
-        Index(
-            "horsies_workflow_tasks_dependencies_idx",
-            "dependencies",
-            postgresql_using="gin",
-        ),
-    )
 
 
 class SchemaVersionModel(Base):
@@ -347,4 +266,4 @@ class SchemaVersionModel(Base):
 
     version: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
     name: Mapped[str]
-    applied_at: Mapped[datetime] = mapped_column(server_default=_NOW)
+    applied_at: Mapped[datetime] = mapped_column(server_default=NOW)

@@ -9,12 +9,12 @@ from horsies.database.models import (
     TaskLogModel,
     TaskModel,
     WorkerStateModel,
-    WorkflowModel,
-    WorkflowTaskModel,
 )
+from horsies.database.workflow_models import EventModel, WorkflowModel, WorkflowTaskModel
 
 __all__ = [
     "Base",
+    "EventModel",
     "ScheduleStateModel",
     "SchemaVersionModel",
     "TaskAttemptModel",
