@@ -105,7 +105,7 @@ class Doubled(WorkflowDefinition[int]):
     definition_key = "tests.flows.doubled"
 
     @classmethod
-    def build_with(  # type: ignore[override]
+    def build_with(
         cls, app: Horsies, *, n: int, base: TaskResult[int, TaskError] | None = None
     ) -> WorkflowSpec[int]:
         node = double.node(node_id="double")(n=n if base is None else n + base.unwrap())

@@ -5,7 +5,7 @@ Workers rebuild sub-workflows from it, so `build_with` must be deterministic.
 
 import functools
 from collections.abc import Callable
-from typing import Any, ClassVar, Generic, TypeVar, cast, get_args, get_origin
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, cast, get_args, get_origin
 
 from horsies.codes import ErrorCode
 from horsies.errors import WorkflowValidationError
@@ -97,10 +97,16 @@ class WorkflowDefinition(Generic[T]):
             workflow_def_cls=cls,
         )
 
-    @classmethod
-    def build_with(cls, app: SpecApp, **params: Any) -> WorkflowSpec[T]:
-        """Make the spec for the given parameters; by default they do not matter."""
-        return cls.build(app)
+    if TYPE_CHECKING:
+        # Overrides declare parameters of their own; of all signatures only this one lets them.
+        @classmethod
+        def build_with(cls, *args: Any, **params: Any) -> WorkflowSpec[T]: ...
+    else:
+
+        @classmethod
+        def build_with(cls, app: SpecApp, **params: Any) -> WorkflowSpec[T]:
+            """Make the spec for the given parameters; by default they do not matter."""
+            return cls.build(app)
 
     @classmethod
     def get_workflow_nodes(cls) -> list[AnyNode]:

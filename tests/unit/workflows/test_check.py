@@ -113,7 +113,7 @@ def test_a_builder_with_parameters_runs_once_per_case(own: Horsies) -> None:
         ([{"n": 3}], ["HRS-013", "HRS-020"]),
         ([{"n": 0}, {"n": 2}], ["HRS-029", "HRS-020"]),
     ],
-    ids=["no-cases", "no-dict", "unknown", "missing", "raises", "no-spec", "error", "errors", "all"],
+    ids=["cases", "no-dict", "unknown", "missing", "raises", "no-spec", "error", "errors", "all"],
 )
 def test_a_builder_or_case_that_fails_is_reported(
     own: Horsies, cases: Any, expected: list[str]

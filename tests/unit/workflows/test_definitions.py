@@ -261,7 +261,7 @@ def test_a_recursion_that_parameters_end_is_no_cycle() -> None:
         definition_key = "tests.definitions.countdown"
 
         @classmethod
-        def build_with(cls, app: Any, *, n: int) -> Any:  # type: ignore[override]
+        def build_with(cls, app: Any, *, n: int) -> Any:
             step: Any = double.node()(n=n)
             below = [SubWorkflowNode(workflow_def=cls, kwargs={"n": n - 1})] if n else []
             return app.workflow("countdown", [step, *below], definition_key=cls.definition_key)
