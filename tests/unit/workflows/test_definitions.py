@@ -16,6 +16,7 @@ from horsies import (
     WorkflowSpec,
     WorkflowValidationError,
 )
+from horsies.workflows.calls import build_codec
 from horsies.workflows.definition import find_definition
 from horsies.workflows.nodes import UNKNOWN_TYPE
 from support.flows import Doubled, Numbers, app, codes, count, double, load
@@ -184,6 +185,18 @@ def test_an_overridden_build_with_uses_them_and_takes_the_key() -> None:
     first: Any = spec.tasks[0]
     assert dict(first.kwargs) == {"n": 5}
     assert (spec.definition_key, spec.workflow_def_cls) == ("tests.flows.doubled", Doubled)
+
+
+def test_stored_parameters_are_read_by_the_annotations_of_build_with() -> None:
+    text = '{"n":5,"base":{"__horsies_taskresult__":true,"data":"{\\"ok\\":2}"}}'
+    codec = build_codec(Doubled.build_with)
+
+    _, params = codec.decode(None, text).unwrap()
+    spec = Doubled.build_with(app, **params)
+
+    first: Any = spec.tasks[0]
+    assert dict(first.kwargs) == {"n": 7}
+    assert codec.decode(None, "{}").is_err()
 
 
 class Cached(WorkflowDefinition[int]):

@@ -174,6 +174,7 @@ ROWS: list[tuple[str, Callable[[], Any], list[str], str]] = [
     ("priority 0", lambda: joined(priority=0), ["HRS-015"], "priority"),
     ("priority 101", lambda: joined(priority=101), ["HRS-015"], "priority"),
     ("keyless child", lambda: child(Keyless), ["HRS-016"], "definition_key"),
+    ("no definition", lambda: child(5), ["HRS-016"], "must be a WorkflowDefinition"),
     ("inherited key", lambda: child(Inheriting), ["HRS-016"], "definition_key"),
     (
         "unknown kwarg",
@@ -450,6 +451,17 @@ def test_in_default_mode_there_is_one_queue(queue: str | None) -> None:
 
     first: Any = spec.tasks[0]
     assert (first.queue, first.priority) == ("default", 100)
+
+
+def test_many_errors_are_reported_quickly() -> None:
+    nodes = [node_of(fn=add) for _ in range(10_000)]
+    started = time.process_time()
+
+    with pytest.raises(MultipleValidationErrors) as caught:
+        spec_of(*nodes)
+
+    assert len(caught.value.report.errors) == 10_000
+    assert time.process_time() - started < 5  # half a second on an idle machine
 
 
 @pytest.mark.parametrize("is_deep", [True, False], ids=["10,000 levels", "10,000 in a row"])
