@@ -1,4 +1,4 @@
-"""`check` on definitions and workflow builders (errors.md §4, phases 3.1 to 3.3)."""
+"""`check` on definitions and workflow builders (docs/contract/errors.md §4)."""
 
 import sys
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Every rule of the contract's validation table, broken on purpose (workflows.md §11)."""
+"""Every rule of the contract's validation table, broken on purpose (docs/contract/workflows.md §11)."""
 
 import datetime as dt
 import math

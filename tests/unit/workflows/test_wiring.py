@@ -1,4 +1,4 @@
-"""Which results fit which parameters (workflows.md §11.1), and fan-out over lists."""
+"""Which results fit which parameters (docs/contract/workflows.md §11.1); fan-out over lists."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any, TypeVar
