@@ -1,4 +1,4 @@
-"""Every rule of the contract's validation table, broken on purpose (docs/contract/workflows.md §11)."""
+"""Each rule of docs/contract/workflows.md §11, broken on purpose."""
 
 import datetime as dt
 import math
