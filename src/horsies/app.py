@@ -19,6 +19,7 @@ from horsies.results.handle import TaskHandle
 from horsies.results.reading import AnyResult, decode_untyped
 from horsies.sending.task_function import AsyncRegisteredTask, RegisteredTask
 from horsies.tasks import discovery
+from horsies.tasks.checks import Execution
 from horsies.tasks.definition import TaskDefinition, define_task
 from horsies.tasks.queues import resolve_queue, valid_queue_names
 from horsies.tasks.registry import TaskRegistry
@@ -52,7 +53,7 @@ class TaskOptions(TypedDict, total=False):
     retry_policy: RetryPolicy | None
     exception_mapper: ExceptionMapper | None
     default_unhandled_error_code: str | None
-    execution: Literal["process", "async", "blocking"] | None
+    execution: Execution | None
     timeout_ms: int | None
     soft_timeout_ms: int | None
     interruptible: bool
@@ -214,7 +215,7 @@ class Horsies:
                     self._broker = PostgresBroker(self.config.broker)
                 except HorsiesError:
                     raise
-                except Exception as error:
+                except Exception as error:  # user code: settings of a class of its own
                     raise HorsiesError(
                         f"the broker could not be set up: {error}",
                         code=ErrorCode.BROKER_INIT_FAILED,
@@ -248,7 +249,7 @@ class Horsies:
     def expand_module_globs(
         self, patterns: Sequence[str], exclude: Sequence[str] | None = None
     ) -> list[str]:
-        """Real files for globs and paths; dotted names pass through."""
+        """Expand globs and paths to files; dotted names pass through."""
         return discovery.expand_module_globs(patterns, exclude)
 
     def import_task_modules(self, modules: Sequence[str] | None = None) -> list[str]:
@@ -275,7 +276,7 @@ class Horsies:
 
     @contextmanager
     def suppressed_sends(self) -> Generator[None, None, None]:
-        """Suppress sends for a while, then as before."""
+        """Suppress sends inside a `with` block."""
         before, self._is_suppressed = self._is_suppressed, True
         try:
             yield
@@ -283,7 +284,7 @@ class Horsies:
             self._is_suppressed = before
 
     def set_role(self, role: Literal["producer", "worker", "scheduler"]) -> None:
-        """How this process names itself in its logs."""
+        """Set how this process names itself in its logs."""
         self.role = role
 
     def on_failure(self, callback: FailureHook) -> FailureHook:

@@ -48,7 +48,7 @@ def test_peers_leave_innocent_coroutines_alone(database_url: str) -> None:
         play.wait_until_all_ended(within=30)
         play.assert_invariants()
         assert play.begun() == {0: 1, 1: 1, 2: 1}
-        assert "stood still" in play.log()
+        assert "has been blocked for" in play.log()
 
 
 def test_loop_blocked_beyond_the_threshold_is_given_up(database_url: str) -> None:
@@ -65,7 +65,7 @@ def test_loop_blocked_beyond_the_threshold_is_given_up(database_url: str) -> Non
 def test_second_signal_ends_a_worker_whose_loop_is_blocked(database_url: str) -> None:
     with scene(database_url, recovery=PATIENT) as play:
         worker = _block(play)
-        eventually(lambda: "stood still" in play.log(), within=20)
+        eventually(lambda: "has been blocked for" in play.log(), within=20)
 
         worker.send_signal(signal.SIGTERM)
         worker.send_signal(signal.SIGINT)  # another one: two alike may reach a process as one

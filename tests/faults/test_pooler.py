@@ -49,7 +49,7 @@ def test_everything_works_behind_a_transaction_mode_pooler(
 
 
 def test_worker_killed_behind_a_pooler_is_recovered(database_url: str, program: Program) -> None:
-    """Without session locks a dead process and its begun_slots are the proof."""
+    """Without session locks a dead process and its begun slots are the proof."""
     settings = {"pgbouncer_transaction_mode": True}
     with pooled(program, database_url) as url, scene(url, broker=settings) as play:
         play.send("child", range(6), -1)

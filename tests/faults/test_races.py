@@ -31,20 +31,20 @@ async def test_reapers_at_once_recover_each_row_once(database_url: str, is_claim
         columns |= {"status": "RUNNING", "started_at": long_ago, "worker_pid": 1, **options}
     for _ in range(300):
         database.insert(**columns)
-    links = [
+    connections = [
         ServiceConnection(Address(database_url), "reaper", WorkerResilienceConfig())
         for _ in range(4)
     ]
 
     async with asyncio.TaskGroup() as group:
         passes = [
-            group.create_task(Reaper(link, RecoveryConfig(), host_key="here").run_once())
-            for link in links
+            group.create_task(Reaper(connection, RecoveryConfig(), host_key="here").run_once())
+            for connection in connections
         ]
     swept = [one.result() for one in passes]
 
-    for link in links:
-        await link.close()
+    for connection in connections:
+        await connection.close()
     assert sum(one.requeued + one.lost for one in swept) == 300
     assert database.statuses() == {"PENDING": 300}
     attempts = "select count(distinct task_id) from horsies_task_attempts where attempt = 1"

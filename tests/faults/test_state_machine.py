@@ -116,9 +116,9 @@ class Engine(RuleBasedStateMachine):
             return
         task = data.draw(st.sampled_from(ending))
         ending.remove(task)
-        way = data.draw(st.sampled_from(["complete", "fail", "retry", "cancel", "interrupt"]))
+        ending = data.draw(st.sampled_from(["complete", "fail", "retry", "cancel", "interrupt"]))
         end = Completion(task, ERROR, "fail", "FAILED", "X", "x")
-        match way:
+        match ending:
             case "complete":
                 self._run(tasks.complete_tasks(worker, [Completion(task, '{"ok":1}')]))
             case "fail":

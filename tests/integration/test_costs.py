@@ -92,7 +92,7 @@ async def test_worker_sends_few_statements_for_many_tasks(
 
     # Five claims and four completions of 500, if nothing interrupts; the rest is the start-up and
     # the first pass of each service, however many tasks there are.
-    assert traffic.statements["horsies_claim_tasks"] <= 20
+    assert traffic.statements["horsies_claim_tasks_v2"] <= 20
     assert traffic.statements["horsies_complete_tasks"] <= 20
     assert traffic.statements.total() <= 100
     assert traffic.round_trips <= traffic.statements.total() + PREPARED_KINDS

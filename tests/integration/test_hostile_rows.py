@@ -8,17 +8,19 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import psutil
 import psycopg
 import pytest
 
 from horsies import Horsies
 from horsies.config import RecoveryConfig
+from horsies.recovery.statements import return_unheld_tasks
 from horsies.result import TaskError, TaskResult
 from horsies.worker.held_task import Completion
 from horsies.worker.statements import interrupt_tasks
 from support.apps import good, working
 from support.database import FAILURE, Database, retry_options
-from support.eventually import eventually_async
+from support.eventually import eventually, eventually_async
 
 NewApp = Callable[..., Horsies]
 
@@ -155,6 +157,9 @@ STUCK = {
     "started in eternity": {"started_at": "infinity"},
     "started before time": {"started_at": "-infinity"},
     "finalized in eternity": {"finalizing_at": "infinity"},
+    "started in the year 5000": {"started_at": "5000-01-01"},
+    "started in the year 200000": {"started_at": "200000-01-01"},
+    "finalized in the year 200000": {"finalizing_at": "200000-01-01"},
     "claimed in eternity": {"claimed_at": "infinity"},
     "a process of no number": {"worker_pid": -1},
     "a process of every number": {"worker_pid": 2_147_483_647},
@@ -191,6 +196,27 @@ async def test_run_in_any_condition_is_ended_and_stops_no_service(
     assert [r.getMessage() for r in caplog.records if r.levelno > logging.WARNING] == []
 
 
+@pytest.mark.parametrize("instant", ["infinity", "200000-01-01", "5000-01-01"])
+async def test_signs_of_life_from_the_future_do_not_count(
+    new_app: NewApp, db: Database, instant: str
+) -> None:
+    app = new_app()
+    await app.get_broker().ensure_schema_initialized()
+    long_ago = datetime.now(UTC) - timedelta(hours=1)
+    owner = {"claimed_by_worker_id": "gone"}
+    run = waiting_row(db, status="RUNNING", claimed_at=long_ago, started_at=long_ago, **owner)
+    claim = waiting_row(
+        db, status="CLAIMED", claimed=True, claimed_at=instant, claim_expires_at=instant, **owner
+    )
+    for task_id, role in ((run, "runner"), (claim, "claimer")):
+        db.insert("horsies_heartbeats", task_id=task_id, sender_id="x", role=role, sent_at=instant)
+
+    good(await app.get_broker().mark_stale_tasks_as_failed(1_000))
+    good(await app.get_broker().requeue_stale_claimed(1_000))
+
+    assert (db.status(run), db.status(claim)) == ("FAILED", "PENDING")
+
+
 async def test_run_that_cannot_be_ended_is_reported_and_passed_over(
     new_app: NewApp, db: Database, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -210,6 +236,36 @@ async def test_run_that_cannot_be_ended_is_reported_and_passed_over(
     assert (db.status(stuck), db.status(lost)) == ("RUNNING", "FAILED")
     assert stuck in caplog.text
     assert "no_end" in caplog.text
+
+
+@pytest.mark.parametrize("how", ["a constraint refuses its end", "its last number is taken"])
+async def test_task_that_cannot_be_ended_costs_no_worker(
+    new_app: NewApp, db: Database, how: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    app = new_app()
+    echo = add_echo(app)
+    await app.get_broker().ensure_schema_initialized()
+    if how == "its last number is taken":
+        stuck, now = waiting_row(db, retry_count=2_147_483_647), datetime.now(UTC)
+        db.insert(
+            "horsies_task_attempts", task_id=stuck, attempt=2_147_483_647, outcome="FAILED",
+            started_at=now, finished_at=now,
+        )  # fmt: skip
+    else:
+        stuck = waiting_row(db)
+        db.execute(
+            "alter table horsies_tasks add constraint no_end check "
+            f"(id <> '{stuck}' or status in ('PENDING', 'RUNNING'))"
+        )
+
+    async with working(app):
+        await eventually_async(lambda: asyncio.to_thread(lambda: "cannot be ended" in caplog.text))
+        others = [good(await echo.send_async(number)) for number in range(3)]
+        results = [await one.get_async(10_000) for one in others]
+
+    assert [result.ok_value for result in results] == [0, 1, 2]
+    assert db.status(stuck) == "RUNNING"
+    assert stuck in caplog.text
 
 
 @contextmanager
@@ -257,15 +313,45 @@ async def test_row_locked_by_hand_holds_up_no_other_result(
     assert {len(db.attempts(one.task_id)) for one in handles} == {1}
 
 
-@pytest.mark.parametrize("way", ["fails", "is lost", "is interrupted"])
+async def test_claimed_row_locked_by_hand_holds_up_no_other_start(
+    new_app: NewApp, db: Database, database_url: str
+) -> None:
+    app, gate = new_app(prefetch_buffer=3, claim_lease_ms=60_000), asyncio.Event()
+
+    @app.task("held")
+    async def held(number: int) -> TaskResult[int, TaskError]:
+        await gate.wait()
+        return TaskResult(ok=number)
+
+    async with working(app, concurrency=1):
+        for number in range(5):
+            good(await held.send_async(number))
+
+        async def are_claimed() -> bool:
+            return db.statuses() == {"RUNNING": 1, "CLAIMED": 3, "PENDING": 1}
+
+        await eventually_async(are_claimed)
+        oldest = "select id from horsies_tasks where status = 'CLAIMED' order by enqueued_at"
+        with locked(database_url, db.value(f"{oldest} limit 1")):
+            gate.set()
+
+            async def are_ended() -> bool:
+                return db.statuses() == {"COMPLETED": 4, "CLAIMED": 1}
+
+            await eventually_async(are_ended, within=30)
+
+    assert db.statuses() == {"COMPLETED": 4, "PENDING": 1}, "it went back with the worker's end"
+
+
+@pytest.mark.parametrize("ending", ["fails", "is lost", "is interrupted", "was never begun"])
 async def test_cancel_request_is_not_forgotten_by_a_retry(
-    new_app: NewApp, db: Database, way: str
+    new_app: NewApp, db: Database, ending: str
 ) -> None:
     app = new_app()
     await app.get_broker().ensure_schema_initialized()
     long_ago = datetime.now(UTC) - timedelta(hours=1)
     options = retry_options(codes=["BROKEN", "WORKER_CRASHED"])
-    if way == "is lost":
+    if ending == "is lost":
         task_id = waiting_row(
             db, status="RUNNING", claimed_by_worker_id="gone", started_at=long_ago,
             cancel_requested_at=long_ago, task_options=options, max_retries=3,
@@ -275,9 +361,11 @@ async def test_cancel_request_is_not_forgotten_by_a_retry(
         claim = db.running(task_options=options, max_retries=3, enqueued_at=long_ago)
         task_id = claim.task_id
         good(await app.get_broker().cancel_task(task_id, running=True))
-        if way == "fails":
+        if ending == "fails":
             receipt = db.fail(claim, ending="fail", retry_delay_s=1.0)
             assert receipt.outcome == "cancelled"
+        elif ending == "was never begun":
+            assert db.run(return_unheld_tasks("worker-a", []))[0].value == 1
         else:
             (answer,) = db.run(interrupt_tasks("worker-a", [Completion(claim, FAILURE)]))
             assert answer.outcome == "cancelled"
@@ -290,22 +378,45 @@ async def test_cancel_request_is_not_forgotten_by_a_retry(
 async def test_flood_of_pings_costs_neither_memory_nor_heartbeats(
     new_app: NewApp, db: Database
 ) -> None:
-    app = new_app()
-    add_echo(app)
+    """The test's own statements block the event loop: whatever is left to it piles up there."""
+    app = new_app(recovery=RecoveryConfig(runner_heartbeat_interval_ms=1_000))
+    gate = asyncio.Event()
+
+    @app.task("held")
+    async def held() -> TaskResult[None, TaskError]:
+        await gate.wait()
+        return TaskResult(ok=None)
+
     async with working(app) as worker:
-        for _ in range(50):
+        handle = good(await held.send_async())
+        beats = "select count(*) from horsies_heartbeats"
+        await eventually_async(lambda: asyncio.to_thread(db.value, beats))
+        before = psutil.Process().memory_info().rss
+        for _ in range(100):
             db.execute(
-                "select pg_notify('horsies_worker_ping', repeat('x', 2000) || g) "
+                "select pg_notify('horsies_worker_ping', repeat('x', 2000) || g), "
+                "pg_notify('task_queue_default', 'x' || g), pg_notify('horsies_cancel', 'x' || g) "
                 "from generate_series(1, 1000) g"
             )
+        eventually(lambda: db.value("select pg_notification_queue_usage()") == 0, within=40)
+        grown_mb = (psutil.Process().memory_info().rss - before) / 1_000_000
+        eventually(lambda: db.value(beats) >= 2, within=5)
 
         async def answers() -> list[str]:
             pongs = good(await app.ping_workers_async(timeout_ms=2_000))
             return [pong.worker_id for pong in pongs]
 
         answered = await eventually_async(answers, within=40)
+        gate.set()
+        await handle.get_async(10_000)
+        longest = db.value(
+            "select extract(epoch from max(gap)) from (select sent_at - lag(sent_at) over "
+            "(order by sent_at) as gap from horsies_heartbeats) g"
+        )
 
     assert answered == [worker.context.identity.worker_id]
+    assert grown_mb < 60
+    assert longest < 5
 
 
 async def test_declared_limits_hold_for_rows_written_by_plain_sql(

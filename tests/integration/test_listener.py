@@ -10,6 +10,8 @@ import psycopg
 
 from horsies import Horsies
 from horsies.database.listener import Listener
+from horsies.database.statement import run_blocking
+from horsies.worker.statements import hold_worker_lock
 from support.database import Database
 from support.eventually import eventually
 
@@ -60,6 +62,35 @@ def test_tries_to_reach_a_database_that_is_away_have_pauses_between_them() -> No
     listener.close()
 
     assert tries[3] - tries[1] > 0.2
+
+
+def test_listening_does_not_wait_for_what_the_session_should_hold(
+    database_url: str, db: Database
+) -> None:
+    """A session that has just died may hold the worker's lock for a while longer."""
+    heard: list[str] = []
+
+    def hold(connection: psycopg.Connection[Any]) -> bool:
+        return bool(run_blocking(connection, hold_worker_lock("w"))[0].value)
+
+    assert db.run(hold_worker_lock("w"))[0].value
+    listener = Listener(lambda: psycopg.connect(database_url, autocommit=True), hold=hold)
+    listener.subscribe("one", heard.append)
+    try:
+        eventually(lambda: heard == [""])
+        db.execute("select pg_notify('one', 'while it waits')")
+        eventually(lambda: heard == ["", "while it waits"])
+
+        db.execute("select pg_advisory_unlock_all()")
+
+        eventually(
+            lambda: db.value(
+                "select count(*) = 1 from pg_locks where locktype = 'advisory' and granted "
+                "and (classid::bigint << 32) | objid::bigint = horsies_lock_key('worker:w')"
+            )
+        )
+    finally:
+        listener.close()
 
 
 def test_a_closed_listener_leaves_no_files_open(database_url: str) -> None:

@@ -31,13 +31,15 @@ def ago(span: timedelta) -> datetime:
 
 @pytest.fixture
 async def new_reaper(database_url: str) -> AsyncIterator[NewReaper]:
-    link = ServiceConnection(Address(database_url, None), "horsies test", WorkerResilienceConfig())
+    connection = ServiceConnection(
+        Address(database_url, None), "horsies test", WorkerResilienceConfig()
+    )
 
     def new(**recovery: Any) -> Reaper:
-        return Reaper(link, RecoveryConfig(**recovery), host_key="here")
+        return Reaper(connection, RecoveryConfig(**recovery), host_key="here")
 
     yield new
-    await link.close()
+    await connection.close()
 
 
 def insert_run(db: Database, age: timedelta, **columns: Any) -> str:

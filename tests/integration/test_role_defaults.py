@@ -16,25 +16,27 @@ from support.cluster import Server
 
 NewApp = Callable[..., Horsies]
 
-DEFAULTS = {
-    "default_transaction_isolation": "serializable",
-    "statement_timeout": "1ms",
-    "lock_timeout": "1ms",
-    "idle_in_transaction_session_timeout": "1ms",
-    "idle_session_timeout": "100ms",
-    "timezone": "Asia/Kathmandu",
-    "datestyle": "German",
-    "intervalstyle": "sql_standard",
-    "array_nulls": "off",
-    "standard_conforming_strings": "off",
-    "extra_float_digits": "-15",
-    "bytea_output": "escape",
-    "enable_indexscan": "off",
-    "row_security": "off",
-    "client_encoding": "LATIN1",
-    "default_transaction_deferrable": "on",
-    "jit_above_cost": "0",
-}
+DEFAULTS = [
+    ("default_transaction_isolation", "serializable"),
+    ("default_transaction_isolation", "repeatable read"),
+    ("statement_timeout", "1ms"),
+    ("lock_timeout", "1ms"),
+    ("idle_in_transaction_session_timeout", "1ms"),
+    ("idle_session_timeout", "100ms"),
+    ("timezone", "Asia/Kathmandu"),
+    ("datestyle", "German"),
+    ("datestyle", "SQL, DMY"),
+    ("intervalstyle", "sql_standard"),
+    ("array_nulls", "off"),
+    ("standard_conforming_strings", "off"),
+    ("extra_float_digits", "-15"),
+    ("bytea_output", "escape"),
+    ("enable_indexscan", "off"),
+    ("row_security", "off"),
+    ("client_encoding", "LATIN1"),
+    ("default_transaction_deferrable", "on"),
+    ("jit_above_cost", "0"),
+]
 
 
 @pytest.fixture
@@ -52,24 +54,33 @@ def with_default(server: Server, database_url: str) -> Callable[[str, str], None
     return change
 
 
-@pytest.mark.parametrize("setting", DEFAULTS)
+@pytest.mark.parametrize(("setting", "value"), DEFAULTS)
 async def test_everything_works_under_any_default(
-    new_app: NewApp, with_default: Callable[[str, str], None], setting: str
+    new_app: NewApp, with_default: Callable[[str, str], None], setting: str, value: str
 ) -> None:
-    with_default(setting, DEFAULTS[setting])
-    app = new_app()
+    with_default(setting, value)
+
+    assert await sent_and_run(new_app()) == SENT
+
+
+SENT = ["naïve \\ 'ü' 🐎"] * 3 + ["a", "b", "c"]
+
+
+async def sent_and_run(app: Horsies) -> list[str]:
+    """What comes back of what was sent in every way."""
 
     @app.task("echo")
     async def echo(text: str) -> TaskResult[str, TaskError]:
         return TaskResult(ok=text)
 
+    good(await app.get_broker().ensure_schema_initialized())
     async with working(app):
-        handles = [good(await echo.send_async("naïve \\ 'ü' 🐎")) for _ in range(3)]
+        handles = [good(await echo.send_async(text)) for text in SENT[:3]]
         handles += good(await echo.send_many_async([("a",), ("b",)]))
         keyed = good(await echo.with_options(unique_key="k", tags=["t"]).send_async("c"))
         results = [await handle.get_async(10_000) for handle in (*handles, keyed)]
 
-    assert [result.ok_value for result in results][2:] == ["naïve \\ 'ü' 🐎", "a", "b", "c"]
+    return [result.ok_value for result in results]
 
 
 @pytest.mark.parametrize(
@@ -109,6 +120,28 @@ def test_a_database_that_checks_no_texts_is_refused(server: Server) -> None:
     finally:
         app.get_broker().close()
         server.drop_database(name)
+
+
+async def test_tables_in_a_named_schema_need_no_search_path(
+    new_app: NewApp, with_default: Callable[[str, str], None], database_url: str
+) -> None:
+    with_default("search_path", "elsewhere")
+
+    app = new_app(broker=PostgresConfig(database_url=database_url, schema="jobs"))
+
+    assert await sent_and_run(app) == SENT
+
+
+def test_search_path_without_a_schema_is_told_at_start(
+    database_url: str, with_default: Callable[[str, str], None]
+) -> None:
+    with_default("search_path", "elsewhere")
+    app = make_app(database_url)
+
+    with pytest.raises(ConfigurationError, match="search_path"):
+        app.get_broker().database.ensure_schema()
+
+    app.get_broker().close()
 
 
 async def test_search_path_may_lead_elsewhere(

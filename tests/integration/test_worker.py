@@ -9,10 +9,11 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import psycopg
 import pytest
 
 from horsies import Horsies
-from horsies.config import CustomQueueConfig, QueueMode, WorkerResilienceConfig
+from horsies.config import CustomQueueConfig, QueueMode, RecoveryConfig, WorkerResilienceConfig
 from horsies.database.statement import Statement
 from horsies.result import TaskError, TaskResult
 from horsies.tasks.retry import RetryPolicy
@@ -662,6 +663,59 @@ async def test_long_run_gets_heartbeats_and_short_ones_none(new_app: NewApp, db:
     assert {row["task_id"] for row in rows} == {long.task_id}
     assert (rows[0]["role"], rows[0]["pid"]) == ("runner", os.getpid())
     assert rows[0]["sender_id"] == f"{worker.context.identity.worker_id}:{os.getpid()}"
+
+
+async def test_heartbeats_go_on_while_another_service_waits(
+    new_app: NewApp, db: Database, database_url: str
+) -> None:
+    app, gate = new_app(recovery=RecoveryConfig(runner_heartbeat_interval_ms=1_000)), Gate()
+    held = gate.task(app)
+    count = "select count(*) from horsies_heartbeats"
+    waits = (
+        "select count(*) = 1 from pg_stat_activity where application_name = 'horsies service' "
+        "and wait_event_type = 'Lock'"
+    )
+
+    async with working(app):
+        good(await held.send_async(1))
+        await eventually_async(lambda: asyncio.to_thread(db.value, count))
+        with psycopg.connect(database_url) as blocker:
+            blocker.execute("lock table horsies_worker_states")
+            await eventually_async(lambda: asyncio.to_thread(db.value, waits), within=15)
+            before = db.value(count)
+
+            await eventually_async(lambda: asyncio.to_thread(lambda: db.value(count) > before + 1))
+
+            assert db.value(waits), "the service has waited all the time"
+        gate.open.set()
+
+
+async def test_work_behind_a_task_that_turns_out_long_goes_to_an_idle_worker(
+    new_app: NewApp, db: Database
+) -> None:
+    app, gate = new_app(), threading.Event()
+
+    @app.task("step", execution="blocking")
+    def step(is_long: bool) -> TaskResult[None, TaskError]:
+        if is_long:
+            gate.wait(30)
+        return TaskResult(ok=None)
+
+    async with working(app, threads=1):
+        for handle in good(await step.send_many_async([(False,)] * 100)):
+            await handle.get_async(20_000)
+        long, *short = good(await step.send_many_async([(True,)] + [(False,)] * 10))
+        in_hand = "select count(*) = 11 from horsies_tasks where status = 'RUNNING'"
+        await eventually_async(lambda: asyncio.to_thread(db.value, in_hand))
+        async with working(app, threads=1) as idle:
+            results = [await handle.get_async(10_000) for handle in short]
+            gate.set()
+            await long.get_async(10_000)
+
+    workers = {db.task(handle.task_id)["claimed_by_worker_id"] for handle in short}
+    assert all(result.is_ok() for result in results)
+    assert workers == {idle.context.identity.worker_id}
+    assert {len(db.attempts(handle.task_id)) for handle in short} == {1}
 
 
 async def test_tasks_send_and_await_tasks(new_app: NewApp, db: Database) -> None:

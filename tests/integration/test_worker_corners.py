@@ -242,6 +242,8 @@ async def test_blocked_event_loop_is_told_with_its_place(
         async with working(app):
             await good(await blocks.send_async()).get_async(30_000)
 
-    (told,) = [record.getMessage() for record in caplog.records if "stood still" in record.message]
+    (told,) = [
+        record.getMessage() for record in caplog.records if "has been blocked" in record.message
+    ]
     assert "test_worker_corners.py" in told
     assert "in blocks" in told

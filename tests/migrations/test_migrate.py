@@ -259,6 +259,19 @@ def test_migration_names_who_stands_in_its_way(empty_database_url: str) -> None:
         assert migrate(connection) == ["0005_hosts_and_wide_ids"]
 
 
+async def test_migration_that_hangs_keeps_nobody_waiting_for_ever(empty_database_url: str) -> None:
+    app = make_app(empty_database_url)
+    with psycopg.connect(empty_database_url, application_name="a migration") as other:
+        other.execute(query("database", "lock_schema").encode(), {"schema": "public"})
+
+        error = bad(await app.get_broker().ensure_schema_initialized())
+
+        assert f"pid {other.info.backend_pid} (a migration, idle in transaction" in error.message
+        assert "the lock of another migration" in error.message
+    good(await app.get_broker().ensure_schema_initialized())
+    await app.get_broker().close_async()
+
+
 def test_sql_of_what_is_missing_can_be_run_by_hand(
     empty_database_url: str, database_url: str
 ) -> None:

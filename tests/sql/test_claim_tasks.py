@@ -1,4 +1,4 @@
-"""horsies_claim_tasks: PENDING -> CLAIMED or RUNNING."""
+"""horsies_claim_tasks_v2: PENDING -> CLAIMED or RUNNING."""
 
 import threading
 from collections.abc import Sequence

@@ -68,6 +68,24 @@ def test_heartbeat_columns(db: Database) -> None:
     }
 
 
+def test_no_counted_id_runs_out(db: Database) -> None:
+    """Five thousand running tasks use up an integer in 150 days."""
+    rows = db.execute(
+        "select c.relname || '.' || a.attname as name, a.atttypid::regtype::text as kind, "
+        "s.max_value from pg_attribute a join pg_class c on c.oid = a.attrelid "
+        "join pg_namespace n on n.oid = c.relnamespace and n.nspname = current_schema() "
+        "join pg_sequences s on s.schemaname = n.nspname and quote_ident(s.schemaname) || '.' || "
+        "quote_ident(s.sequencename) = pg_get_serial_sequence(c.relname, a.attname) "
+        "where starts_with(c.relname, 'horsies_') and c.relkind = 'r' and a.attnum > 0"
+    )
+
+    assert {row["name"] for row in rows} >= {
+        "horsies_heartbeats.id", "horsies_worker_states.id", "horsies_task_logs.id",
+        "horsies_task_attempts.id",
+    }  # fmt: skip
+    assert {(row["kind"], row["max_value"]) for row in rows} == {("bigint", 2**63 - 1)}
+
+
 @pytest.mark.seed("S125", "S126", "S127")
 def test_worker_snapshot_columns(db: Database) -> None:
     found = columns(db, "horsies_worker_states")

@@ -1,6 +1,7 @@
 """Comments and docstrings name only what can be opened in this repository."""
 
 import ast
+import inspect
 import io
 import re
 import subprocess
@@ -16,11 +17,24 @@ SOURCE = ROOT / "src" / "horsies"
 SQL = SOURCE / "database" / "sql"
 CONTRACT = ROOT / "docs" / "contract"
 
-FILES = sorted([*SOURCE.rglob("*.py"), *SQL.rglob("*.sql"), *(ROOT / "tests").rglob("*.py")])
+SOURCE_FILES = sorted([*SOURCE.rglob("*.py"), *SOURCE.rglob("*.sql")])
+FILES = [
+    *SOURCE_FILES,
+    *sorted((ROOT / "tests").rglob("*.py")),
+    *sorted((ROOT / "benchmarks").rglob("*.py")),
+]
 SQL_FUNCTIONS = sorted((SQL / "functions").rglob("*.sql"))
+# Pages that speak of the code as it is; decisions also tell how it was.
+PAGES = [
+    *sorted(ROOT.glob("*.md")),
+    *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "docs" / "concepts").glob("*.md")),
+]
 
 PATH = re.compile(r"(?<![\w./<*-])((?:[\w.-]+/)*[\w-]+\.(?:py|sql|md))\b(?!:\w)")
-SECTION = re.compile(r"([\w/]+\.md) §(\d+(?:\.\d+)?)")
+TEST = re.compile(r"([\w/]+\.py)::(\w+)")
+SECTION = re.compile(r"(?:([\w/]+\.md) )?§(\d+(?:\.\d+)?)")
+DATABASE_NAME = re.compile(r"\bhorsies_\w*[a-z0-9]\b(?![*…])")
 DECISION = re.compile(r"decisions? (\d{4})\b")
 TRANSITION = re.compile(r"\bT(\d{1,2})\b")
 STATEMENT = re.compile(r"\bS(\d{1,3})\b")
@@ -66,6 +80,33 @@ def docstrings(tree: ast.Module) -> Iterator[str]:
             yield ast.get_docstring(node) or ""
 
 
+@cache
+def database_names() -> frozenset[str]:
+    """The functions, tables, columns and channels that statements or Python texts name."""
+    found: set[str] = set()
+    for path in SOURCE_FILES:
+        text = path.read_text()
+        if path.suffix == ".sql":
+            found.update(DATABASE_NAME.findall(re.sub(r"--.*", "", text)))
+            continue
+        tree = ast.parse(text)
+        told = set(docstrings(tree))
+        for node in ast.walk(tree):
+            if not isinstance(node, ast.Constant) or not isinstance(node.value, str):
+                continue
+            if inspect.cleandoc(node.value) not in told:
+                found.update(DATABASE_NAME.findall(node.value))
+    return frozenset(found)
+
+
+def has_test(file: str, name: str) -> bool:
+    return any(
+        re.search(rf"^(async )?def {name}\(", (ROOT / path).read_text(), re.MULTILINE)
+        for path in tracked()
+        if path == file or path.endswith(f"/{file}")
+    )
+
+
 def exists(reference: str) -> bool:
     return reference in EXAMPLES or any(
         name == reference or name.endswith(f"/{reference}") for name in tracked()
@@ -104,6 +145,63 @@ def test_every_section_decision_and_rule_named_in_a_comment_exists(path: Path) -
     assert (transitions, statements) == (set(), set())
 
 
+@pytest.mark.parametrize("path", FILES, ids=name_of)
+def test_every_test_and_database_name_in_a_comment_exists(path: Path) -> None:
+    text = prose(path)
+    code = path.read_text()
+    names = set(DATABASE_NAME.findall(text)) - database_names()
+    # A test may name what it makes for itself.
+    unknown = [name for name in names if code.count(name) == text.count(name)]
+
+    assert [found for found in TEST.findall(text) if not has_test(*found)] == []
+    assert unknown == []
+
+
+@pytest.mark.parametrize("path", PAGES, ids=name_of)
+def test_every_file_and_test_named_in_a_page_exists(path: Path) -> None:
+    marked = "\n".join(re.findall(r"`([^`\n]+)`", path.read_text()))
+    files = [found for found in PATH.findall(marked) if "NNNN" not in found]
+
+    assert [found for found in files if not exists(found)] == []
+    assert [found for found in TEST.findall(marked) if not has_test(*found)] == []
+
+
+@pytest.mark.parametrize(
+    "comment",
+    [
+        "see worker/nothing.py",
+        "see docs/contract/nothing.md §1",
+        "see docs/contract/lifecycle.md §99",
+        "see lifecycle.md §5.2",  # from the root, so that it can be opened
+        "see §5.2",
+        "see S160",
+        "see T18",
+        "see decision 0099",
+        "see tests/unit/test_references.py::test_nothing",
+        "see horsies_nothing",
+    ],
+)
+@pytest.mark.parametrize("suffix", [".py", ".sql"])
+def test_a_comment_that_names_what_does_not_exist_is_found(
+    comment: str, suffix: str, tmp_path: Path
+) -> None:
+    file = tmp_path / f"file{suffix}"
+    file.write_text(f"{'#' if suffix == '.py' else '--'} {comment}\n")
+
+    found = 0
+    for check in (
+        test_every_file_named_in_a_comment_exists,
+        test_every_section_decision_and_rule_named_in_a_comment_exists,
+        test_every_test_and_database_name_in_a_comment_exists,
+    ):
+        try:
+            check(file)
+        except AssertionError:
+            found += 1
+
+    assert found
+
+
 def test_the_contract_numbers_its_rules_without_a_gap() -> None:
     assert numbered("T") == frozenset(range(1, 18))
     assert numbered("S") == frozenset(range(1, 160))
@@ -113,11 +211,13 @@ def test_the_contract_numbers_its_rules_without_a_gap() -> None:
 def test_every_caller_of_a_sql_function_calls_it(path: Path) -> None:
     """A Python caller names the statement; a SQL caller names the function."""
     text = path.read_text()
+    # Python names a statement without the version of its function.
     own = re.findall(r"function horsies_(\w+)\(", text)
+    statements = [re.sub(r"_v\d+$", "", name) for name in own]
     for named in CALLER.findall(text):
         for python in re.findall(r"[\w/]+\.py", named):
             caller = (SOURCE / python).read_text()
-            assert any(re.search(rf"\b{name}\b", caller) for name in own), python
+            assert any(re.search(rf"\b{name}\b", caller) for name in statements), python
         for function in re.findall(r"horsies_(\w+)", re.split(r"Locks:|, under|\. ", named)[0]):
             (caller_file,) = [
                 other

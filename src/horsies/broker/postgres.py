@@ -3,9 +3,8 @@
 import asyncio
 from datetime import datetime, timedelta
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Unpack
 
-from horsies.clock import utc_now
 from horsies.codes import BrokerErrorCode
 from horsies.config import PostgresConfig
 from horsies.database.database import Database
@@ -26,10 +25,7 @@ from horsies.results.status import status
 from horsies.results.task_info import TaskInfo
 from horsies.results.waiting import ResultWaiter
 from horsies.sending.enqueuer import Enqueuer, EnqueueResult
-from horsies.sending.rows import NewTask
-from horsies.tasks.options import parse_task_options
-
-UniqueScope = Literal["unfinished", "stored"]
+from horsies.sending.rows import EnqueueOptions, new_row
 
 
 class PostgresBroker:
@@ -62,7 +58,7 @@ class PostgresBroker:
         return Ok(None)
 
     def enqueue(
-        self, task_name: str, queue_name: str = "default", **options: Any
+        self, task_name: str, queue_name: str = "default", **options: Unpack[EnqueueOptions]
     ) -> BrokerResult[str]:
         """Store one task row. Options: see `enqueue_async`."""
         row = new_row(task_name, queue_name, **options)
@@ -71,16 +67,16 @@ class PostgresBroker:
         return _enqueued(self.enqueuer.enqueue(row))
 
     async def enqueue_async(
-        self, task_name: str, queue_name: str = "default", **options: Any
+        self, task_name: str, queue_name: str = "default", **options: Unpack[EnqueueOptions]
     ) -> BrokerResult[str]:
-        """Store one task row: `task_id`, `enqueue_sha` and the optional fields of `new_row`."""
+        """Store one task row: `task_id`, `enqueue_sha` and the others of `EnqueueOptions`."""
         row = new_row(task_name, queue_name, **options)
         if isinstance(row, BrokerOperationError):
             return Err(row)
         return _enqueued(await self.enqueuer.enqueue_async(row))
 
     def get_result(self, task_id: str, timeout_ms: int | None = None) -> AnyResult:
-        """Wait for the end of a task and give its result."""
+        """Wait for the end of a task and return its result."""
         return self._waiter.get(task_id, timeout_ms)
 
     async def get_result_async(self, task_id: str, timeout_ms: int | None = None) -> AnyResult:
@@ -142,15 +138,15 @@ class PostgresBroker:
         return self.database.perform(cancel_one(task_id, running=running))
 
     def count_tasks(self, wanted: TaskFilter) -> BrokerResult[int]:
-        """How many tasks an operation on many would be about."""
+        """Count the tasks that match a filter."""
         return self.database.perform(count(wanted))
 
     def cancel_tasks(self, wanted: TaskFilter, *, running: bool = False) -> BrokerResult[int]:
-        """Withdraw all matching tasks; how many were cancelled, or asked to end."""
+        """Withdraw all matching tasks; return how many were cancelled or asked to end."""
         return cancel_all(self.database, wanted, running=running)
 
     def requeue_tasks(self, wanted: TaskFilter) -> BrokerResult[int]:
-        """Put all matching ended tasks back in their queues; how many."""
+        """Put all matching ended tasks back in their queues; return how many."""
         return requeue_all(self.database, wanted)
 
     async def requeue_task(
@@ -169,14 +165,14 @@ class PostgresBroker:
     async def requeue_failed(
         self, *, task_name: str | None = None, queue_name: str | None = None
     ) -> BrokerResult[int]:
-        """Put all matching FAILED tasks back in their queues; how many."""
+        """Put all matching FAILED tasks back in their queues; return how many."""
         wanted = TaskFilter(("FAILED",), task_name, queue_name)
         return await asyncio.to_thread(self.requeue_tasks, wanted)
 
     async def rerun_task(
         self, task_id: str, *, good_until: datetime | None = None
     ) -> BrokerResult[str | None]:
-        """Store a new task with the input of an ended one; the new id."""
+        """Store a new task with the input of an ended one; return its id."""
         return await self.database.perform_async(rerun_one(task_id, good_until))
 
     def rerun_task_sync(
@@ -202,17 +198,17 @@ class PostgresBroker:
     async def mark_stale_tasks_as_failed(
         self, stale_threshold_ms: int = 300_000
     ) -> BrokerResult[int]:
-        """End runs without a sign of life, by hand; counts retried and failed."""
+        """End runs without a sign of life, by hand; return how many were retried or failed."""
         silent_for = timedelta(milliseconds=stale_threshold_ms)
         return _transparent(await end_lost_runs(self.database, silent_for))
 
     async def requeue_stale_claimed(self, stale_threshold_ms: int = 120_000) -> BrokerResult[int]:
-        """Put claims without a sign of life back, by hand."""
+        """Put claims without a sign of life back, by hand; return how many."""
         stale_after = timedelta(milliseconds=stale_threshold_ms)
         return _transparent(await manual.requeue_stale(self.database, stale_after))
 
     async def expire_pending_tasks(self) -> BrokerResult[int]:
-        """End overdue PENDING tasks, by hand."""
+        """End overdue PENDING tasks, by hand; return how many."""
         return await manual.expire_overdue(self.database)
 
     @cached_property
@@ -251,57 +247,6 @@ class PostgresBroker:
             return Err(operation_error(BrokerErrorCode.CLOSE_FAILED, error))
         self._waiter = self._new_waiter()
         return Ok(None)
-
-
-def new_row(  # noqa: PLR0913 - the contract's signature
-    task_name: str,
-    queue_name: str,
-    *,
-    task_id: str,
-    enqueue_sha: str,
-    args_json: str | None = None,
-    kwargs_json: str | None = None,
-    priority: int = 100,
-    sent_at: datetime | None = None,
-    enqueued_at: datetime | None = None,
-    enqueue_delay_seconds: float | None = None,
-    good_until: datetime | None = None,
-    task_options: str | None = None,
-    unique_key: str | None = None,
-    unique_scope: UniqueScope = "unfinished",
-    tags: str | None = None,
-) -> NewTask | BrokerOperationError:
-    """The row of a task to enqueue, or why there can be none."""
-    problem = None
-    if enqueued_at is not None and enqueue_delay_seconds is not None:
-        problem = "give enqueued_at or enqueue_delay_seconds, not both"
-    elif (
-        sent_at is not None
-        and enqueued_at is None
-        and enqueue_delay_seconds is None
-        and sent_at > utc_now() + timedelta(seconds=5)
-    ):
-        problem = "sent_at lies in the future; use enqueue_delay_seconds for a delay"
-    if problem is not None:
-        return BrokerOperationError(BrokerErrorCode.ENQUEUE_FAILED, problem, retryable=False)
-    return NewTask(
-        id=task_id,
-        task_name=task_name,
-        queue_name=queue_name,
-        priority=priority,
-        args=args_json,
-        kwargs=kwargs_json,
-        sent_at=sent_at,
-        enqueued_at=enqueued_at,
-        delay_s=enqueue_delay_seconds,
-        good_until=good_until,
-        max_retries=parse_task_options(task_options).max_retries,
-        task_options=task_options,
-        enqueue_sha=enqueue_sha,
-        unique_key=unique_key,
-        unique_stored=unique_scope == "stored",
-        tags=tags,
-    )
 
 
 def _enqueued(stored: EnqueueResult) -> BrokerResult[str]:

@@ -3,7 +3,7 @@
 import asyncio
 import math
 import threading
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from horsies.clock import monotonic
 from horsies.config import PostgresConfig
@@ -18,6 +18,9 @@ from horsies.database.statement import Statement, is_connection_failure, run, ru
 from horsies.database.watchdog import Watchdog, hang_up
 from horsies.result import Err, Ok, Result
 from horsies.result.broker import BrokerOperationError
+
+if TYPE_CHECKING:
+    from horsies.embedded_postgres import EmbeddedServer  # imported only where one is used
 
 Row = TypeVar("Row")
 T = TypeVar("T")
@@ -36,7 +39,7 @@ class Database:
         self.schema: str | None = config.schema
         self._lock = threading.RLock()
         self._address: Address | None = None
-        self._server: Any = None
+        self._server: EmbeddedServer | None = None
         self.pool = Pool(lambda: self.address, _limits(config))
         self._listener: Listener | None = None
         self._is_schema_ready = False
@@ -71,8 +74,7 @@ class Database:
         from horsies.embedded_postgres import acquire
 
         self._server = acquire(self.config.embedded_directory)
-        url: str = self._server.url
-        return url
+        return self._server.url
 
     def listener(self) -> Listener | None:
         """The process's one LISTEN connection, or `None` where there can be none."""

@@ -4,7 +4,7 @@ import select
 
 
 def has_news(*files: int, within_s: float | None = 0) -> bool:
-    """Whether one of the files can be read, at once or within a time; None waits for ever."""
+    """Whether one of the files can be read, at once or within a time; None waits forever."""
     if not hasattr(select, "poll"):  # Windows
         return bool(select.select(files, [], [], within_s)[0])
     poll = select.poll()

@@ -134,7 +134,7 @@ class ChildPool:
 
     def _distrust(self, child: ChildProcess) -> None:
         """Kill a child whose answers cannot be told from those of somebody else."""
-        logger.error("%s is killed: an answer was not its own", child.name)
+        logger.error("killing %s: it sent an answer that was not its own", child.name)
         child.kill_reason = "another process wrote to its connection, or an answer was out of turn"
         child.is_distrusted = child.is_leaving = True
         self.signal(child, signal.SIGKILL)

@@ -33,6 +33,10 @@ class _Run(LocalRun):
         self.thread: _Thread | None = None
         self.ended: Delivered | Crashed | None = None
 
+    def is_taken(self) -> bool:
+        """Whether a thread has it; from then on only that thread knows whether it runs."""
+        return self.thread is not None
+
 
 class ThreadExecutor(LocalExecutor[_Run]):
     """Runs calls in a fixed number of threads, which take them in order from one queue.
@@ -65,6 +69,17 @@ class ThreadExecutor(LocalExecutor[_Run]):
         self._busy_count += 1
         self._idle.clear()
         self._queue.put(run)
+
+    def withdraw(self, task_id: str) -> bool:
+        run = self._runs.get(task_id)
+        if run is None or run.is_taken() or run.is_stopped:
+            return False
+        run.is_stopped = True
+        if run.is_taken():  # just now: it runs, or its thread has seen the stop
+            run.is_stopped = False
+            return False
+        self._report(run, NotBegun())  # the thread that takes it passes over it
+        return True
 
     async def close(self, *, kill: bool) -> None:
         for run in tuple(self._runs.values()):

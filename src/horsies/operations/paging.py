@@ -13,7 +13,7 @@ from horsies.result.broker import BrokerResult
 
 
 def count(wanted: TaskFilter) -> Operation[Scalar, int]:
-    """How many tasks an operation on them would be about."""
+    """Count the tasks that match a filter."""
     return Operation(
         count_matching(wanted), lambda rows: int(rows[0].value), BrokerErrorCode.CLEANUP_FAILED
     )
@@ -24,7 +24,7 @@ def for_all_matching(
     wanted: TaskFilter,
     change: Callable[[list[str]], Operation[Receipt, int]],
 ) -> BrokerResult[int]:
-    """Change page after page; how many tasks were changed."""
+    """Change page after page; return how many tasks were changed."""
     total, after = 0, ""
     while True:
         page = database.perform(_page(wanted, after))

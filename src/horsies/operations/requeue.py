@@ -21,7 +21,7 @@ def requeue_one(task_id: str, *, include_completed: bool) -> Operation[Receipt, 
 
 
 def requeue_all(database: Database, wanted: TaskFilter) -> BrokerResult[int]:
-    """Put all matching ended tasks back in their queues; how many."""
+    """Put all matching ended tasks back in their queues; return how many."""
     return for_all_matching(database, wanted, lambda ids: _requeue(ids, include_completed=False))
 
 

@@ -55,7 +55,7 @@ class BegunSlots:
         self._free = list(range(_SLOT_COUNT - 1, _OVERFLOW, -1)) if creates else []
 
     def place(self, task_id: str) -> int:
-        """A slot for a call that has not begun."""
+        """Return a slot for a call that has not begun."""
         encoded = task_id.encode("utf-8", "replace")
         if not self._free or len(encoded) > _ID_BYTES:
             return _OVERFLOW
@@ -65,14 +65,14 @@ class BegunSlots:
         return slot
 
     def begin(self, slot: int) -> None:
-        """User code follows."""
+        """Mark the call as begun: user code runs next."""
         self._map[slot * _SLOT_BYTES] = _BEGUN
 
     def has_begun(self, slot: int) -> bool:
         return slot == _OVERFLOW or self._map[slot * _SLOT_BYTES] == _BEGUN
 
     def release(self, slot: int) -> None:
-        """The outcome of the call in this slot is recorded."""
+        """Free the slot: the outcome of its call is recorded."""
         if slot != _OVERFLOW:
             self._map[slot * _SLOT_BYTES] = 0
             self._free.append(slot)
@@ -114,7 +114,7 @@ class BegunSlots:
 
 
 def create_begun_slots(worker_id: str) -> BegunSlots | None:
-    """The slots of a new worker; without such memory it works on, and says what it does without."""
+    """Make the slots of a new worker; without shared memory it warns and works without them."""
     try:
         with _directory(creates=True) as directory:
             if directory is None:
@@ -123,7 +123,7 @@ def create_begun_slots(worker_id: str) -> BegunSlots | None:
             return BegunSlots(worker_id, directory, creates=True)
     except OSError as error:
         _logger.warning(
-            "no shared memory for begun slots (%s): should this worker be killed, all its running "
+            "no shared memory for begun slots (%s): if this worker is killed, all its running "
             "tasks count as begun",
             error,
         )
@@ -140,7 +140,7 @@ def find_begun_slots(worker_id: str) -> BegunSlots | None:
 
 
 def _remove_forgotten(directory: int) -> None:
-    """What killed workers left and no peer took up; by now their runs are stale on all counts."""
+    """Delete what killed workers left a day ago: by now their runs are stale by any measure."""
     for name in os.listdir(directory):
         with suppress(OSError, ValueError):  # another worker was faster, or it is none of ours
             written_at = os.stat(name, dir_fd=directory, follow_symlinks=False).st_mtime

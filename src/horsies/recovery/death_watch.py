@@ -1,4 +1,4 @@
-"""Notices dead workers at the speed of their kind, every two seconds, beside the reaper.
+"""Notices dead workers within seconds, where the reaper waits for missing heartbeats.
 
 A worker whose session lock is free is gone from the database: its unstarted claims go back at once
 (the fence makes a mistake harmless). Its runs are lost when it lived on this host and its
@@ -28,7 +28,7 @@ _RECENT = timedelta(minutes=2)
 
 
 class DeathWatch:
-    """One per worker; what one has settled the others find settled."""
+    """One per worker; whichever notices a death first settles it for all."""
 
     name = "death watch"
     interval_s = 2.0
@@ -51,13 +51,15 @@ class DeathWatch:
         self._is_first = True
 
     async def run_once(self) -> int:
-        """One look, if it is this worker's office; how many tasks were recovered."""
+        """Look once, if this worker is the elected one; return how many tasks were recovered."""
         if self._is_electable and not await self._is_elected():
             return 0
         # At first all that were ever seen: nobody may have been there to notice.
         seen_within = None if self._is_first else _RECENT
         candidates = await self._connection.run(workers_without_lock(seen_within))
         self._is_first = False
+        # Settled only as long as it is called dead: a worker may have been cut off for a moment.
+        self._settled &= {worker.worker_id for worker in candidates}
         recovered = 0
         for worker in candidates:
             if worker.worker_id not in self._settled and worker.worker_id != self._own_id:
@@ -74,10 +76,17 @@ class DeathWatch:
         if self._config.auto_requeue_stale_claimed:
             requeue = requeue_stale_claims(_NEVER, [worker.worker_id])
             requeued = int((await self._connection.run(requeue))[0].value)
+        if _is_alive(worker, self._host_key):
+            if requeued:
+                _logger.warning(
+                    "worker %s (pid %d on %s) has lost its session: %d claims requeued",
+                    worker.worker_id, worker.pid, worker.hostname, requeued,
+                )  # fmt: skip
+            return requeued
         runs: list[LostRun] = []
         if self._config.auto_fail_stale_running and worker.host_key == self._host_key:
             runs = await self._connection.run(running_tasks_of_worker(worker.worker_id))
-        if runs and not _is_alive(worker):
+        if runs:
             returned, lost = await end_runs_of_dead_worker(self._connection, worker.worker_id, runs)
             requeued += returned
         if requeued or lost:
@@ -92,14 +101,16 @@ class DeathWatch:
         return requeued + lost
 
 
-def _is_alive(worker: WorkerWithoutLock) -> bool:
-    """Whether the very process still exists, by its begun slots or its pid and start time."""
+def _is_alive(worker: WorkerWithoutLock, host_key: str) -> bool:
+    """Whether the very process exists, by its begun slots or, on this host, its pid and age."""
     begun_slots = find_begun_slots(worker.worker_id)
     if begun_slots is not None:
         is_held = not begun_slots.is_abandoned
         begun_slots.close()
         if is_held:
             return True
+    if worker.host_key != host_key:
+        return False
     started_at = process_started_at(worker.pid)
     if started_at is None or worker.pid_started_at is None:
         return started_at is not None

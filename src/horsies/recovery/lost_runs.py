@@ -85,7 +85,7 @@ async def end_lost_runs(database: Database, silent_for: timedelta) -> BrokerResu
 async def end_runs_of_dead_worker(
     connection: Connection, worker_id: str, runs: Sequence[LostRun]
 ) -> tuple[int, int]:
-    """How many of a dead worker's runs went back because they never began, how many were lost."""
+    """End a dead worker's runs; return how many went back unbegun and how many were lost."""
     # Children die with their worker; until the last one has, none of its runs is touched.
     if any(map(is_executing, runs)):
         return 0, 0
@@ -98,7 +98,7 @@ async def end_runs_of_dead_worker(
 async def end_runs(
     connection: Connection, silent_for: timedelta, endings: Sequence[LostRunEnding]
 ) -> int:
-    """Write endings; how many. A row that cannot be ended is reported and passed over."""
+    """Write endings; return how many. A row that cannot be ended is reported and passed over."""
     if not endings:
         return 0
     receipts = await connection.run(fail_lost_runs(silent_for, endings))

@@ -79,17 +79,17 @@ class Reaper:
         return swept
 
     async def _try(self, name: str, step: Callable[[Swept], Awaitable[None]], swept: Swept) -> None:
-        """One step; whatever it meets, the other steps and the next pass go on."""
+        """Run one step; if it fails, the other steps and the next pass still run."""
         try:
             await step(swept)
-        except Exception as error:
+        except Exception as error:  # a step that fails must not stop the others
             if is_transient(error):
                 _logger.warning("reaper: could not %s, next pass tries again: %s", name, error)
             else:
                 _logger.exception("reaper: could not %s, next pass tries again", name)
 
     async def _sweep(self, swept: Swept) -> None:
-        """Batch by batch until none is full."""
+        """Sweep batch by batch until none is full."""
         steps = {**self._steps(), **self._retention_steps()}
         while steps:
             answers = await self._connection.run(sweep(steps))
@@ -149,7 +149,7 @@ class Reaper:
                 return
 
     async def _end_runs_of_dead_workers(self, runs: list[LostRun], swept: Swept) -> set[str]:
-        """Workers of this host that left a begun_slots, which tells what of theirs had begun."""
+        """End the runs of dead workers of this host whose begun slots tell what had begun."""
         owners = {run.owner_id for run in runs if run.owner_id and self._is_orphan(run)}
         dead = {owner for owner in owners if has_left_begun_slots(owner)}
         for owner in sorted(dead):

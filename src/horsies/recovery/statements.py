@@ -86,12 +86,12 @@ def sweep(steps: Mapping[str, timedelta | None]) -> Statement[SweptStep]:
 
 
 def expire_tasks() -> Statement[Scalar]:
-    """T10 for one batch; how many."""
+    """T10 for one batch; return how many."""
     return call("expire_tasks", Scalar, batch_limit=BATCH)
 
 
 def requeue_stale_claims(stale_after: timedelta, dead_owners: Sequence[str]) -> Statement[Scalar]:
-    """T12 for one batch; how many."""
+    """T12 for one batch; return how many."""
     return call(
         "requeue_stale_claims",
         Scalar,
@@ -139,7 +139,7 @@ def workers_without_lock(seen_within: timedelta | None) -> Statement[WorkerWitho
 
 
 def is_elected(purpose: str) -> Statement[Scalar]:
-    """Whether this session holds the office of that purpose, now or already."""
+    """Whether this session is the elected one for that purpose; it stays so while it lives."""
     return call("is_elected", Scalar, purpose=purpose)
 
 

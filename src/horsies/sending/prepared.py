@@ -105,7 +105,7 @@ class PreparedSend:
         )
 
     def send(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> TaskSendResult[AnyHandle]:
-        prepared = self._one_row(args, kwargs)
+        prepared = self.refusal() or self.row(new_id(), args, kwargs, utc_now())
         if isinstance(prepared, Err):
             return prepared
         row = prepared.ok_value
@@ -118,7 +118,7 @@ class PreparedSend:
     async def send_async(
         self, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> TaskSendResult[AnyHandle]:
-        prepared = self._one_row(args, kwargs)
+        prepared = self.refusal() or self.row(new_id(), args, kwargs, utc_now())
         if isinstance(prepared, Err):
             return prepared
         row = prepared.ok_value
@@ -169,11 +169,6 @@ class PreparedSend:
     ) -> TaskSendResult[AnyHandle]:
         receipt = stored.and_then(lambda receipts: read_receipt(row, receipts[0]))
         return receipt.map(lambda got: handle_of(self.app, got))
-
-    def _one_row(
-        self, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> Result[NewTask, TaskSendError]:
-        return self.refusal() or self.row(new_id(), args, kwargs, utc_now())
 
     def _check_size(self, size: int) -> Err[TaskSendError] | None:
         config, task_name = self._definition.config, self._definition.name

@@ -3,13 +3,18 @@
 The fields of `NewTask` are the parameters of `horsies_enqueue_tasks`: a column is added to both.
 """
 
-from datetime import datetime
-from typing import NamedTuple
+from datetime import datetime, timedelta
+from typing import Literal, NamedTuple, Required, TypedDict
 
 from pydantic_core import to_json
 
+from horsies.clock import utc_now
+from horsies.codes import BrokerErrorCode
+from horsies.result.broker import BrokerOperationError
 from horsies.sending.errors import TaskSendPayload
 from horsies.tasks.options import parse_task_options
+
+UniqueScope = Literal["unfinished", "stored"]
 
 
 class NewTask(NamedTuple):  # made for every send: a named tuple costs a third of a dataclass
@@ -49,6 +54,75 @@ def option_columns(task_options: str | None) -> OptionColumns:
         unique_key=stored.unique_key,
         unique_stored=stored.unique_scope == "stored",
         tags=to_json(stored.tags).decode() if stored.tags else None,
+    )
+
+
+class EnqueueOptions(TypedDict, total=False):
+    """What `enqueue` takes beside the names of task and queue; see `new_row`."""
+
+    task_id: Required[str]
+    enqueue_sha: Required[str]
+    args_json: str | None
+    kwargs_json: str | None
+    priority: int
+    sent_at: datetime | None
+    enqueued_at: datetime | None
+    enqueue_delay_seconds: float | None
+    good_until: datetime | None
+    task_options: str | None
+    unique_key: str | None
+    unique_scope: UniqueScope
+    tags: str | None
+
+
+def new_row(  # noqa: PLR0913 - the contract's signature
+    task_name: str,
+    queue_name: str,
+    *,
+    task_id: str,
+    enqueue_sha: str,
+    args_json: str | None = None,
+    kwargs_json: str | None = None,
+    priority: int = 100,
+    sent_at: datetime | None = None,
+    enqueued_at: datetime | None = None,
+    enqueue_delay_seconds: float | None = None,
+    good_until: datetime | None = None,
+    task_options: str | None = None,
+    unique_key: str | None = None,
+    unique_scope: UniqueScope = "unfinished",
+    tags: str | None = None,
+) -> NewTask | BrokerOperationError:
+    """The row of a task to enqueue, or why there can be none."""
+    problem = None
+    if enqueued_at is not None and enqueue_delay_seconds is not None:
+        problem = "give enqueued_at or enqueue_delay_seconds, not both"
+    elif (
+        sent_at is not None
+        and enqueued_at is None
+        and enqueue_delay_seconds is None
+        and sent_at > utc_now() + timedelta(seconds=5)
+    ):
+        problem = "sent_at lies in the future; use enqueue_delay_seconds for a delay"
+    if problem is not None:
+        return BrokerOperationError(BrokerErrorCode.ENQUEUE_FAILED, problem, retryable=False)
+    return NewTask(
+        id=task_id,
+        task_name=task_name,
+        queue_name=queue_name,
+        priority=priority,
+        args=args_json,
+        kwargs=kwargs_json,
+        sent_at=sent_at,
+        enqueued_at=enqueued_at,
+        delay_s=enqueue_delay_seconds,
+        good_until=good_until,
+        max_retries=parse_task_options(task_options).max_retries,
+        task_options=task_options,
+        enqueue_sha=enqueue_sha,
+        unique_key=unique_key,
+        unique_stored=unique_scope == "stored",
+        tags=tags,
     )
 
 

@@ -5,7 +5,7 @@ import inspect
 import typing
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, get_args, get_origin
+from typing import Annotated, Literal, get_args, get_origin
 
 from horsies.codes import ErrorCode
 from horsies.config.exceptions import default_code_problems, mapper_problems
@@ -13,7 +13,8 @@ from horsies.errors import SourceLocation, TaskDefinitionError
 from horsies.result import TaskError, TaskResult
 from horsies.tasks.retry import RetryPolicy
 
-EXECUTIONS = ("process", "async", "blocking")
+Execution = Literal["process", "async", "blocking"]
+EXECUTIONS: tuple[Execution, ...] = get_args(Execution)
 _TIME_LIMIT_RANGE_MS = (1_000, 86_400_000)
 _KNOWN_OPTIONS = (
     "queue_name",
@@ -164,7 +165,7 @@ def check_error_codes(
 
 def read_execution(
     wish: object, location: SourceLocation | None, *, is_coroutine: bool
-) -> typing.Literal["process", "async", "blocking"]:
+) -> Execution:
     """Return where the function runs; by default, coroutines in the loop, others in a child."""
     match wish:
         case None:

@@ -35,8 +35,6 @@ from horsies.tasks.options import StoredOptions, write_task_options
 from horsies.tasks.queues import resolve_queue
 from horsies.tasks.retry import RetryPolicy
 
-Execution = Literal["process", "async", "blocking"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TaskDefinition:
@@ -49,7 +47,7 @@ class TaskDefinition:
     is_coroutine: bool
     queue_name: str
     priority: int
-    execution: Execution
+    execution: checks.Execution
     options: StoredOptions
     task_options_json: str
     interruptible: bool

@@ -5,15 +5,19 @@ Started in claim order as slots become free, or given back.
 
 import logging
 
+from psycopg.errors import LockNotAvailable
+
 from horsies.clock import monotonic
 from horsies.worker.dispatcher import Dispatcher
 from horsies.worker.held_task import HeldTask
 from horsies.worker.identity import WorkerIdentity
 from horsies.worker.lanes import Lane
 from horsies.worker.service_connection import ServiceConnection
-from horsies.worker.statements import return_tasks, start_tasks
+from horsies.worker.statements import return_tasks, start_tasks, unlocked_tasks
 
 _logger = logging.getLogger("horsies.worker")
+# Each try at a row that is still locked holds up the claims for as long as the session waits.
+_LOCKED_RETRY_S = 60.0
 
 
 class Buffer:
@@ -31,6 +35,7 @@ class Buffer:
         self._lanes = lanes
         self._dispatcher = dispatcher
         self.tasks: dict[str, HeldTask] = {}
+        self._locked_until: dict[str, float] = {}
 
     def add(self, task: HeldTask) -> None:
         task.held_since = task.beat_at = monotonic()
@@ -45,21 +50,17 @@ class Buffer:
 
     async def start_waiting(self) -> None:
         """Start what has a slot now, in one statement (T4)."""
-        chosen: list[HeldTask] = []
-        pids: list[int] = []
-        free = [
-            lane.pids(lane.room(may_prefetch=False), self._identity.pid) for lane in self._lanes
-        ]
-        for task in self.tasks.values():
-            if free[task.lane - 1]:
-                pids.append(free[task.lane - 1].pop(0))
-                chosen.append(task)
+        chosen, pids = self._choose()
         if not chosen:
             return
         for task in chosen:
             del self.tasks[task.task_id]
         try:
             receipts = await self._connection.run(start_tasks(self._identity, chosen, pids))
+        except LockNotAvailable:
+            await self._set_aside_locked(chosen)
+            await self.start_waiting()
+            return
         except BaseException:
             # Unconfirmed: the lease or the reaper repairs what was not committed; user code must
             # not run.
@@ -74,8 +75,32 @@ class Buffer:
             else:
                 _logger.info("task %s not started: %s", task.task_id, receipt.outcome)
 
+    def _choose(self) -> tuple[list[HeldTask], list[int]]:
+        """What has a slot now, in claim order, and the pids it will run under."""
+        chosen: list[HeldTask] = []
+        pids: list[int] = []
+        free = [
+            lane.pids(lane.room(may_prefetch=False), self._identity.pid) for lane in self._lanes
+        ]
+        now = monotonic()
+        for task in self.tasks.values():
+            if free[task.lane - 1] and self._locked_until.get(task.task_id, now) <= now:
+                pids.append(free[task.lane - 1].pop(0))
+                chosen.append(task)
+        return chosen, pids
+
+    async def _set_aside_locked(self, chosen: list[HeldTask]) -> None:
+        """None was started: those that another session has locked wait, the others come first."""
+        self.tasks = {task.task_id: task for task in chosen} | self.tasks
+        statement = unlocked_tasks([task.task_id for task in chosen])
+        free = {row.value for row in await self._connection.run(statement)}
+        locked = [task.task_id for task in chosen if task.task_id not in free]
+        held = {key: until for key, until in self._locked_until.items() if key in self.tasks}
+        self._locked_until = held | dict.fromkeys(locked, monotonic() + _LOCKED_RETRY_S)
+        _logger.warning("%d claimed tasks are locked by another session; they wait", len(locked))
+
     async def give_back(self) -> int:
-        """Return all claims unstarted (T13); how many."""
+        """Return all claims unstarted (T13); return how many."""
         given = list(self.tasks.values())
         self.tasks.clear()
         if given:

@@ -1,4 +1,4 @@
-"""Ends running tasks on request: told by a notification, sure by a look every two seconds."""
+"""Ends running tasks on request, which it learns by notification or by a look every two seconds."""
 
 import asyncio
 
@@ -21,13 +21,12 @@ class CancelWatch:
         self._worker_id = worker_id
         self.woken = asyncio.Event()
 
-    def wake(self, task_id: str) -> None:
-        """Someone asked to end this task; it matters if it runs here."""
-        if not task_id or task_id in self._dispatcher.running:
-            self.woken.set()
+    def is_concerned(self, task_id: str) -> bool:
+        """Whether a request to end this task matters here, asked from any thread."""
+        return not task_id or task_id in self._dispatcher.running
 
     async def run_once(self) -> int:
-        """Stop what was asked to stop; how many."""
+        """Stop the tasks that someone asked to stop; return how many."""
         if not self._dispatcher.running:
             return 0
         rows = await self._connection.run(cancel_requests(self._worker_id))

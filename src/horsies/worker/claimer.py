@@ -58,13 +58,13 @@ class _ToldQueues:
         return self._names is None or bool(self._names)
 
     def take(self, queues: Sequence[ServedQueue]) -> Sequence[ServedQueue]:
-        """Those of `queues` to look at now; from here on, only what is told next."""
+        """Return those of `queues` to look at now, and start a new list."""
         names, self._names = self._names, set()
         return [queue for queue in queues if queue.name in names] if names else queues
 
 
 class Claimer:
-    """The worker's appetite."""
+    """Decides how many tasks to claim, from which queues and when."""
 
     def __init__(
         self,
@@ -121,7 +121,7 @@ class Claimer:
             await self._sleep(stopping)
 
     async def run_once(self) -> int:
-        """One pass; how many tasks it took."""
+        """Make one pass; return how many tasks it took."""
         if self._has_lost_answer:
             await self._return_unheld()
         # Until an answer is here, what was started or claimed is known to the database alone.

@@ -46,7 +46,8 @@ _LOCKED_RETRY_S = 1.0
 class Recorded(NamedTuple):
     """A completion, and what the database made of it.
 
-    `outcome`: 'completed', 'failed', 'retried', 'cancelled', 'interrupted' or 'claim_lost'.
+    `outcome`: 'completed', 'failed', 'retried', 'cancelled', 'interrupted', 'claim_lost'
+    or 'refused'.
     """
 
     completion: Completion
@@ -55,7 +56,7 @@ class Recorded(NamedTuple):
 
 
 class Completer:
-    """The only writer of ends.
+    """The only part of a worker that writes outcomes.
 
     `on_recorded` is called for every completion once its fate is committed.
     """
@@ -102,7 +103,7 @@ class Completer:
         return self.held_ids() if is_late else [c.task.task_id for c in self._locked]
 
     async def run(self) -> None:
-        """Write forever; cancelled when nothing is left to write."""
+        """Write until cancelled, which happens when nothing is left to write."""
         while True:
             await self._wake.wait()
             self._wake.clear()
@@ -196,9 +197,16 @@ class Completer:
         _logger.error("task %s: its outcome cannot be stored: %s", task.task_id, error)
         reason = str(error).partition("\n")[0].replace("\x00", "")
         instead = unstorable(task, reason)
-        return await self._connection.persistently(
-            "writing results", lambda: self._write_once([instead])
-        )
+        try:
+            return await self._connection.persistently(
+                "writing results", lambda: self._write_once([instead])
+            )
+        except psycopg.Error as again:
+            if is_transient(again):
+                raise
+            # No end of it is taken: it stays RUNNING, without heartbeats, and the reaper tells.
+            _logger.error("task %s: it cannot be ended, it is left: %s", task.task_id, again)  # noqa: TRY400 - no bug of ours
+            return [Recorded(completion, "refused")]
 
     async def _write_once(self, batch: Sequence[Completion]) -> list[Recorded]:
         if not self._has_caps and all(c.ending == "complete" and not c.log for c in batch):

@@ -51,8 +51,8 @@ class Dispatcher:
     def start(self, tasks: Sequence[HeldTask]) -> None:
         """Run tasks whose RUNNING state is committed.
 
-        The first hundred now, the rest as the loop comes round: what sleeps in it wakes in time,
-        and the next claim is under way meanwhile.
+        The first hundred start now, the rest in later turns of the event loop, so that timers are
+        on time and the next claim is under way meanwhile.
         """
         now = monotonic()
         is_first = not self._accepted
@@ -114,6 +114,7 @@ class Dispatcher:
         task = self.running.pop(call.task_id)
         lane = self._lanes[task.lane - 1]
         lane.in_flight -= 1
+        lane.is_stuck = lane.is_stuck and isinstance(outcome, NotBegun)
         completion = judge(task, outcome, random=_random)
         if isinstance(outcome, Delivered):
             lane.measure(task.task_name, outcome.duration_s, completion.size)
@@ -139,7 +140,13 @@ class Dispatcher:
             for task in self.running.values()
             if task.lane in crowded and task.held_since < oldest and task.stop is None
         ]
-        return sum(self._lanes[task.lane - 1].executor.withdraw(task.task_id) for task in late)
+        withdrawn = 0
+        for task in late:
+            lane = self._lanes[task.lane - 1]
+            if lane.executor.withdraw(task.task_id):
+                lane.is_stuck = True
+                withdrawn += 1
+        return withdrawn
 
     def is_alive(self, task: HeldTask) -> bool:
         """Whether the executor of a running task shows life."""

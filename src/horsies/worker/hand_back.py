@@ -20,5 +20,5 @@ class HandBack:
         self._dispatcher = dispatcher
 
     async def run_once(self) -> int:
-        """One look; how many tasks went back unbegun."""
+        """Look once; return how many tasks went back unbegun."""
         return self._dispatcher.hand_back_waiting(longer_than_s=_LATE_S)

@@ -33,7 +33,7 @@ class Heartbeat:
 
     The first row once a claim or run outlives half its interval or one second. Heartbeats outlive
     the drain: a worker finishing its last task must not look dead. `loop_blocked_for` tells for
-    how many seconds the event loop has stood still; what runs there is alive only within the
+    how many seconds the event loop has been blocked; what runs there is alive only within the
     threshold.
     """
 
@@ -82,11 +82,11 @@ class Heartbeat:
         while not self._stopping.wait(jittered(self._interval_s, low=0.9, high=1.0)):
             try:
                 self.run_once()
-            except Exception as error:  # the service loop of this thread
+            except Exception as error:  # the service loop: a database that is away must not end it
                 self._disconnect()
                 if not is_transient(error):
                     raise
-                _logger.warning("heartbeat: the next one is tried: %s", error)
+                _logger.warning("heartbeat failed, the next one tries again: %s", error)
         self._disconnect()
 
     def run_once(self) -> Beat | None:

@@ -7,7 +7,7 @@ of whatever kind for one statement only.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from horsies.app import Horsies
 from horsies.executors.base import Call, CaptureSettings, Done, Executor
@@ -15,15 +15,14 @@ from horsies.executors.in_loop import InLoopExecutor
 from horsies.executors.processes import ProcessExecutor
 from horsies.executors.threads import ThreadExecutor
 from horsies.recovery.begun_slots import BegunSlots
+from horsies.tasks.checks import EXECUTIONS, Execution
 from horsies.worker.child_main import AppDefinitions, child_command
 from horsies.worker.claim_request import MAX_BYTES
 from horsies.worker.settings import WorkerConfig
 
-Kind: TypeAlias = Literal["process", "async", "blocking"]
-_ORDER: tuple[Kind, ...] = ("process", "async", "blocking")
-
-# Adaptive prefetch: a slot is handed about this much work, and never more calls than this; a lane
-# is never handed more than a thousand beside those its slots are at.
+# Adaptive prefetch: a slot is handed about this much work, and never more calls than this; the
+# lanes of a worker together never hold more than a thousand beside those their slots are at, since
+# all of them count as begun when their host is lost (decision 0006).
 HORIZON_S = 0.05
 _MAX_DEPTH = 64
 _MAX_AHEAD = 1_000
@@ -36,21 +35,27 @@ _MAX_NAMES = 1_000
 class Lane:
     """One kind's executor, and how much it may take now."""
 
-    def __init__(self, kind: Kind, executor: Executor, slots: int) -> None:
+    def __init__(
+        self, kind: Execution, executor: Executor, slots: int, *, ahead_limit: int = _MAX_AHEAD
+    ) -> None:
         self.kind = kind
         self.slots = slots
+        self._ahead_limit = ahead_limit
         self.executor = executor
         self.in_flight = 0
+        # Its slots were busy for too long: nothing is taken ahead until one of them is free again,
+        # else what was handed back is claimed once more before an idle worker has woken.
+        self.is_stuck = False
         self._mean_s: dict[str, float] = {}  # by task name
         self._slowest_s: float | None = None
         self._mean_bytes = 1.0
 
     def room(self, *, may_prefetch: bool) -> int:
         """How many more tasks may start now: free slots, and what they do within the horizon."""
-        depth = self._depth() if may_prefetch else 1
+        depth = self._depth() if may_prefetch and not self.is_stuck else 1
         if isinstance(self.executor, ProcessExecutor):
             self.executor.depth = depth
-        capacity = min(self.slots * depth, self.slots + _MAX_AHEAD)
+        capacity = min(self.slots * depth, self.slots + self._ahead_limit)
         room = capacity - self.in_flight
         # Slots are busy and have work waiting: a claim for a few rows costs as much as for many.
         if self.in_flight > self.slots and room < capacity * _WORTH_A_CLAIM:
@@ -110,7 +115,9 @@ class Lanes:
 
 def make_lanes(app: Horsies, settings: WorkerConfig, begun_slots: BegunSlots | None) -> Lanes:
     """A lane with its executor for each kind of task the app has."""
-    kinds: dict[str, Kind] = {name: task.definition.execution for name, task in app.tasks.items()}
+    kinds: dict[str, Execution] = {
+        name: task.definition.execution for name, task in app.tasks.items()
+    }
     present = _lane_kinds(kinds)
     capture = CaptureSettings(app.config.capture_task_output, app.config.task_log_max_bytes)
     definitions = AppDefinitions(app, begun_slots)
@@ -134,18 +141,18 @@ def make_lanes(app: Horsies, settings: WorkerConfig, begun_slots: BegunSlots | N
         else:
             # Also lane 1 of an app without process tasks: unknown names only get their error here.
             executor = InLoopExecutor(definitions, slots, capture=capture)
-        lanes.append(Lane(kind, executor, slots))
+        lanes.append(Lane(kind, executor, slots, ahead_limit=_MAX_AHEAD // len(present)))
     return Lanes(lanes, _lane_names(present, kinds))
 
 
-def _lane_kinds(kinds: Mapping[str, Kind]) -> list[Kind]:
-    present: list[Kind] = [kind for kind in _ORDER if kind in set(kinds.values())]
+def _lane_kinds(kinds: Mapping[str, Execution]) -> list[Execution]:
+    present: list[Execution] = [kind for kind in EXECUTIONS if kind in set(kinds.values())]
     if len(present) > 1 and "process" not in present:
         present.insert(0, "process")
     return present or ["async"]
 
 
-def _lane_names(present: list[Kind], kinds: Mapping[str, Kind]) -> list[LaneNames]:
+def _lane_names(present: list[Execution], kinds: Mapping[str, Execution]) -> list[LaneNames]:
     if len(present) == 1:
         return [LaneNames()]
     first, *others = present

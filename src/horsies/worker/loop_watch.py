@@ -1,4 +1,4 @@
-"""Notices that the event loop stands still, and says where: a coroutine that blocks stops them all.
+"""Notices that the event loop is blocked, and says where: one blocking coroutine stops them all.
 
 From a thread, since the loop itself cannot: claims and every other coroutine of the worker wait
 until the blocking call returns. Heartbeats go on, they have a thread of their own.
@@ -23,7 +23,7 @@ _LIBRARIES = tuple(sysconfig.get_path(name) for name in ("stdlib", "purelib", "p
 
 
 class LoopWatch:
-    """Warns when the loop does not come round for a second, and then twice as rarely each time."""
+    """Warns when the loop is blocked for a second, then after twice as long each time."""
 
     def __init__(self) -> None:
         self._seen_at = monotonic()
@@ -31,11 +31,11 @@ class LoopWatch:
         self._stopping = threading.Event()
 
     def blocked_for(self) -> float:
-        """For how many seconds the loop has stood still; nothing while it comes round."""
+        """Return for how many seconds the loop has been blocked; 0 while it runs."""
         return max(0.0, monotonic() - self._seen_at - _TICK_S)
 
     async def run(self) -> None:
-        """Show that the loop comes round, until cancelled."""
+        """Show that the loop runs, until cancelled."""
         self._seen_at = monotonic()
         threading.Thread(target=self._watch, name="horsies-loop-watch", daemon=True).start()
         try:
@@ -55,7 +55,7 @@ class LoopWatch:
                 warn_after_s *= 2
                 _logger.log(
                     logging.WARNING if blocked_s < _LONG_S else logging.ERROR,
-                    "the event loop has stood still for %.1f s at %s: no coroutine goes on "
+                    "the event loop has been blocked for %.1f s at %s: no coroutine can run "
                     "meanwhile; await something there, use asyncio.to_thread, or make the task a "
                     "plain def",
                     blocked_s,

@@ -6,8 +6,10 @@ The listener's connection also carries the worker's liveness lock.
 import asyncio
 import json
 import logging
+import threading
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 
 from psycopg import Connection
 from psycopg.rows import TupleRow
@@ -52,14 +54,15 @@ class PingAnswers:
         self._asked: deque[str] = deque(maxlen=_MAX_PINGS)
         self.woken = asyncio.Event()
 
-    def add(self, ping_id: str) -> None:
-        """Someone asks; a text that cannot be an id of a ping is nobody's."""
-        if 0 < len(ping_id) <= _MAX_PING_CHARACTERS:
+    def add(self, ping_id: str) -> bool:
+        """Note that someone asks, from any thread; whether the text can be an id of a ping."""
+        is_id = 0 < len(ping_id) <= _MAX_PING_CHARACTERS
+        if is_id:
             self._asked.append(ping_id)
-            self.woken.set()
+        return is_id
 
     async def run_once(self) -> int:
-        """Answer what was asked; how many."""
+        """Answer the pings that have arrived; return how many."""
         asked = list(self._asked)
         self._asked.clear()
         if asked:
@@ -88,11 +91,11 @@ def start_listener(
     pings: PingAnswers,
     outage: Outage,
 ) -> Listener | None:
-    """Listen for this worker; `None` where LISTEN is not to be had."""
+    """Listen for this worker; `None` where LISTEN is not available."""
     if address is None:
         _logger.info("no direct database URL behind the pooler: polling only")
         return None
-    in_loop = _caller(asyncio.get_running_loop())
+    loop = asyncio.get_running_loop()
 
     def hold_lock(connection: Connection[TupleRow]) -> bool:
         """A session that has just died may hold it for a moment longer."""
@@ -101,28 +104,47 @@ def start_listener(
     listener = Listener(
         lambda: address.connect("horsies listener"),
         hold=hold_lock,
-        on_connect=lambda: in_loop(outage.end),
+        on_connect=_in_loop(loop, outage.end),
     )
     outage.on_read_only = listener.reconnect
     for queue in context.queues:
-        listener.subscribe(queue_channel(queue.name), _waker(in_loop, claimer, queue.name))
-    listener.subscribe(PING_CHANNEL, lambda ping_id: in_loop(pings.add, ping_id))
-    listener.subscribe(CANCEL_CHANNEL, lambda task_id: in_loop(cancel_watch.wake, task_id))
+        wake_queue = _in_loop(loop, partial(claimer.wake, queue.name))
+        listener.subscribe(queue_channel(queue.name), _if(_always, wake_queue))
+    listener.subscribe(PING_CHANNEL, _if(pings.add, _in_loop(loop, pings.woken.set)))
+    look = _in_loop(loop, cancel_watch.woken.set)
+    listener.subscribe(CANCEL_CHANNEL, _if(cancel_watch.is_concerned, look))
     return listener
 
 
-def _waker(
-    in_loop: Callable[..., None], claimer: Claimer, queue_name: str
-) -> Callable[[str], None]:
-    """What the listener does when this queue is told of."""
-    return lambda _payload: in_loop(claimer.wake, queue_name)
+def _always(_payload: str) -> bool:
+    return True
 
 
-def _caller(loop: asyncio.AbstractEventLoop) -> Callable[..., None]:
-    """Calls functions in the loop, from the listener's thread."""
+def _if(judge: Callable[[str], bool], act: Callable[[], None]) -> Callable[[str], None]:
+    """What the listener does on a channel: judge the payload on its own thread, then act."""
 
-    def call(function: Callable[..., None], *arguments: str) -> None:
-        if not loop.is_closed():
-            loop.call_soon_threadsafe(function, *arguments)
+    def on_notification(payload: str) -> None:
+        if judge(payload):
+            act()
 
-    return call
+    return on_notification
+
+
+def _in_loop(loop: asyncio.AbstractEventLoop, function: Callable[[], None]) -> Callable[[], None]:
+    """Calls `function` in the loop, from the listener's thread.
+
+    Once however often it is asked for: a flood of notifications must not pile up in a loop that is
+    busy or blocked.
+    """
+    is_due = threading.Event()
+
+    def call() -> None:
+        is_due.clear()
+        function()
+
+    def ask() -> None:
+        if not is_due.is_set() and not loop.is_closed():
+            is_due.set()
+            loop.call_soon_threadsafe(call)
+
+    return ask

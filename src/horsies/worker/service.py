@@ -33,7 +33,7 @@ async def repeat(service: Service, wake: asyncio.Event | None = None) -> None:
         except Exception as error:  # the service loop: a database that is away must not end it
             if not is_transient(error):
                 raise
-            _logger.warning("%s: the next pass tries again: %s", service.name, error)
+            _logger.warning("%s failed, the next pass tries again: %s", service.name, error)
         try:
             # A little early rather than late, so that many workers do not act in step.
             async with asyncio.timeout(jittered(service.interval_s, low=0.9, high=1.0)):

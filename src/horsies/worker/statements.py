@@ -12,8 +12,7 @@ from horsies.worker.claim_request import ClaimRequest, ClaimRow, Counts, CutShor
 from horsies.worker.held_task import Completion, HeldTask
 from horsies.worker.identity import WorkerIdentity
 
-_TASK_COLUMNS = 13  # of a claimed row, the parameters of HeldTask
-_ARGS = 5
+_TASK_COLUMNS = 13  # of a claimed row: the parameters of HeldTask
 
 
 class FailReceipt(NamedTuple):
@@ -25,7 +24,7 @@ class FailReceipt(NamedTuple):
 def claim_tasks(request: ClaimRequest) -> Statement[HeldTask | ClaimRow]:
     """T2, and T4 at once for what has a free slot; tasks in claim order."""
     return call(
-        "claim_tasks",
+        "claim_tasks_v2",
         _claim_row,
         owner_id=request.identity.worker_id,
         hostname=request.identity.hostname,
@@ -61,12 +60,13 @@ def _queues_with_marks(request: ClaimRequest) -> list[dict[str, object]]:
 
 
 def _claim_row(*columns: Any) -> HeldTask | ClaimRow:
-    """Only tasks have an id; queue, priority and lane, after it, positions have, too."""
-    if columns[0] is not None:
+    """Only tasks have an id; tasks and positions have a queue, a priority and a lane."""
+    task_id, queue_name, counts = columns[0], columns[1], columns[-1]
+    if task_id is not None:
         return HeldTask(*columns[:_TASK_COLUMNS])
-    if columns[1] is not None:
-        return ScanPosition(*columns[1:4], *columns[_TASK_COLUMNS:])
-    return CutShort() if columns[-1] else Counts(columns[_ARGS])
+    if queue_name is not None:
+        return ScanPosition(*columns[1:4], *columns[_TASK_COLUMNS:-1])
+    return CutShort() if counts is None else Counts(counts)
 
 
 def next_due(queues: Sequence[str]) -> Statement[Scalar]:

@@ -159,7 +159,7 @@ class Worker:
     async def _flush(self, completing: asyncio.Task[None]) -> None:
         """Wait until all is written, the writer itself has failed, or the wait has to end."""
         if self._finishing.is_failing:
-            _logger.warning("stopping: the database is awaited; a second signal ends the wait")
+            _logger.warning("stopping: waiting for the database; a second signal ends the wait")
         flushing = asyncio.ensure_future(self._completer.flush())
         hurry = asyncio.ensure_future(self._until_in_a_hurry())
         try:
@@ -173,11 +173,11 @@ class Worker:
         await asyncio.sleep(_LAST_WRITES_S)
 
     def _leave(self, begun_slots: BegunSlots) -> None:
-        """The begun_slots goes, unless peers need it to tell what of ours had begun."""
+        """Delete the begun slots, unless peers need them to tell which of our runs had begun."""
         unwritten = len(self._completer.held_ids())
         if unwritten:
             _logger.warning(
-                "%d outcomes could not be written: their tasks are found by other workers",
+                "%d outcomes could not be written; other workers will recover their tasks",
                 unwritten,
             )
         if unwritten or self._claimer.has_lost_answer:
@@ -194,7 +194,7 @@ class Worker:
         )
 
     def describe(self) -> str:
-        """What it is doing, for an operator who asks by SIGUSR1."""
+        """Say what the worker is doing, for an operator who sends SIGUSR1."""
         running = list(self._dispatcher.running.values())
         shown = ", ".join(f"{task.task_name} {task.task_id}" for task in running[:20])
         return (
@@ -217,7 +217,7 @@ class Worker:
             if not is_transient(error):
                 raise
             returned = 0
-            _logger.warning("claims not handed back, their leases will pass: %s", error)
+            _logger.warning("could not hand claims back, their leases will expire: %s", error)
         running = self._dispatcher.running
         if returned or running:
             _logger.info(
@@ -291,7 +291,7 @@ class Worker:
                     attempt=task.attempt,
                     error=error,
                 )
-            except Exception:  # user code
+            except Exception:  # user code: failure hooks
                 _logger.exception(
                     "a failure hook raised; the failure of task %s stands", task.task_id
                 )

@@ -98,6 +98,41 @@ async def test_a_waiting_call_that_is_stopped_has_not_begun(
     assert not (tmp_path / "noted").exists()
 
 
+async def test_a_waiting_call_can_be_taken_back_and_a_running_one_cannot(
+    threads: Caller, tmp_path: Path
+) -> None:
+    begun, release = tmp_path / "begun", tmp_path / "release"
+    running = [
+        threads.submit(call("hold", str(begun), str(release), task_id=f"r{number}"))
+        for number in range(2)
+    ]
+    await until(lambda: begun.exists() and threads.executor.begun_at("r1") is not None)
+    waiting = threads.submit(call("note", str(tmp_path / "noted"), task_id="w"))
+
+    assert [threads.executor.withdraw(one) for one in ("r0", "w", "w")] == [False, True, False]
+    again = threads.submit(call("add", 1, 2, task_id="w"))
+    release.touch()
+
+    assert await waiting == NotBegun()
+    assert [type(await future) for future in (*running, again)] == [Delivered] * 3
+    assert not (tmp_path / "noted").exists()
+    await until(lambda: threads.executor.free_slots == 2)
+
+
+async def test_calls_taken_back_as_a_thread_takes_them_have_one_end(threads: Caller) -> None:
+    ends: set[type] = set()
+    for number in range(300):
+        future = threads.submit(call("add", number, 1, task_id=f"s{number}"))
+        for _ in range(number % 30):
+            await asyncio.sleep(0)
+        threads.executor.withdraw(f"s{number}")
+        ends.add(type(await future))
+
+    await until(lambda: threads.executor.free_slots == 2)
+    assert all(len(outcomes) == 1 for outcomes in threads.outcomes.values())
+    assert ends <= {Delivered, NotBegun}
+
+
 async def test_stop_while_a_thread_takes_the_call_has_one_end(threads: Caller) -> None:
     ends: set[type] = set()
     for number in range(300):

@@ -29,8 +29,8 @@ begin
         join horsies_tasks t on t.id = i.task_id
         where t.status || '' = 'RUNNING' and t.claimed_by_worker_id is not distinct from i.owner_id
           and t.claimed_at is not distinct from i.claim and horsies_attempt_number(t.retry_count) = i.attempt
-          and coalesce(greatest(nullif(t.started_at, 'infinity'), nullif(t.finalizing_at, 'infinity'), (select max(h.sent_at)
-                from horsies_heartbeats h where h.task_id = t.id and h.role = 'runner' and h.sent_at < 'infinity')), '-infinity')
+          and coalesce(greatest(horsies_sign_of_life(t.started_at, now_at), horsies_sign_of_life(t.finalizing_at, now_at), (select max(h.sent_at)
+                from horsies_heartbeats h where h.task_id = t.id and h.role = 'runner' and h.sent_at < now_at + interval '1 year')), '-infinity')
               < now_at - silent_for
         order by t.id for update of t skip locked
     loop

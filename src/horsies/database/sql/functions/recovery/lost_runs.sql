@@ -13,14 +13,14 @@ declare
 begin
     return query
         select r.id::text, r.task_name::text, r.claimed_by_worker_id::text, horsies_claim_text(r.claimed_at), horsies_attempt_number(r.retry_count),
-            r.task_options, r.worker_hostname::text, r.worker_pid, r.worker_process_name::text, horsies_readable(r.started_at), horsies_readable(b.last_at), current_at,
+            r.task_options, r.worker_hostname::text, r.worker_pid, r.worker_process_name::text, horsies_readable(horsies_sign_of_life(r.started_at, current_at)), horsies_readable(b.last_at), current_at,
             horsies_host_key_of(r.claimed_by_worker_id)
         from horsies_tasks r
         left join lateral (select max(h.sent_at) as last_at from horsies_heartbeats h
-            where h.task_id = r.id and h.role = 'runner' and h.sent_at >= coalesce(nullif(r.started_at, 'infinity'), '-infinity')
-              and h.sent_at < 'infinity') b on true
+            where h.task_id = r.id and h.role = 'runner' and h.sent_at >= coalesce(horsies_sign_of_life(r.started_at, current_at), '-infinity')
+              and h.sent_at < current_at + interval '1 year') b on true
         where r.status = 'RUNNING'
-          and coalesce(greatest(b.last_at, nullif(r.started_at, 'infinity'), nullif(r.finalizing_at, 'infinity')), '-infinity')
+          and coalesce(greatest(b.last_at, horsies_sign_of_life(r.started_at, current_at), horsies_sign_of_life(r.finalizing_at, current_at)), '-infinity')
               < current_at - silent_for
         order by b.last_at nulls first, r.started_at limit batch_limit;
 end $$;

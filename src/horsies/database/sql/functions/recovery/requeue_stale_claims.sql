@@ -13,8 +13,8 @@ begin
     with stale as (
         select c.id from horsies_tasks c
         where c.status = 'CLAIMED' and (c.claimed_by_worker_id = any (dead_owners)
-            or greatest(c.claimed_at, (select max(h.sent_at) from horsies_heartbeats h
-                where h.task_id = c.id and h.role = 'claimer')) < now_at - stale_after
+            or coalesce(greatest(horsies_sign_of_life(c.claimed_at, now_at), (select max(h.sent_at) from horsies_heartbeats h
+                where h.task_id = c.id and h.role = 'claimer' and h.sent_at < now_at + interval '1 year')), '-infinity') < now_at - stale_after
             or c.claimed_at is null)
         order by c.id limit batch_limit for update skip locked
     ), changed as (

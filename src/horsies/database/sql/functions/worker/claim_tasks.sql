@@ -1,15 +1,5 @@
--- horsies_claim_tasks: PENDING -> RUNNING (claimed and started at once, T2 + T4) or PENDING -> CLAIMED (T2) for one worker.
--- Caller: worker/claimer.py.  Locks: the cluster claim lock, only under a cap; horsies_tasks, skipping locked rows.
--- queues, best first: [{"name", "cap", "marks"}]; horsies_scan_queues describes the marks.
--- lanes, one per execution kind: [{"starts", "claims", "child_pids", "is_sparse", "only_names", "except_names"}]. The first
---   `starts` rows of a lane start at once, the next `claims` rows wait in the worker's buffer; horsies_take_tasks describes
---   the pids, horsies_scan_lane the rest.
--- limits: {"cluster_cap", "counts_claims", "batch_limit", "byte_limit", "counts"}. Under a soft cap (counts_claims false) waiting claims do not count.
---   A queue that gave batch_limit rows shuts out the queues after it; 0 is no limit. The row whose arguments reach byte_limit
---   is the last one. counts is what the last claim returned under this name, null on a full scan.
--- A full scan comes without marks and takes over claims whose lease has passed (T3).
--- Returns tasks in claim order; before them, without id, how far lanes were scanned that had fewer rows than asked for; and
--- first, without queue, a row if the byte limit ended the claim: any lane may have more; and one with the counts as its args.
+-- horsies_claim_tasks: horsies_claim_tasks_v2 as workers of 0.2.0 call it: there the counts came as args of their row.
+-- Caller: none of this release.  Locks: as horsies_claim_tasks_v2.
 create or replace function horsies_claim_tasks(
     owner_id text,
     hostname text,
@@ -26,52 +16,15 @@ create or replace function horsies_claim_tasks(
 )
 language plpgsql
 set search_path from current
--- Scans walk the claim index and stop at their limit; any other plan reads the whole backlog before its first row (decision 0003).
-set plan_cache_mode = force_generic_plan
-set enable_seqscan = off
-set enable_bitmapscan = off
-set enable_sort = off
-set enable_hashjoin = off
-set enable_mergejoin = off
-set jit = off
 as $$
 #variable_conflict use_column
-declare
-    now_at timestamptz := horsies_now();
-    has_caps boolean := limits ->> 'cluster_cap' is not null or queues @? '$[*].cap ? (@ != null)';
-    scan record;
 begin
-    if has_caps then
-        perform pg_advisory_xact_lock(horsies_lock_key('claim'));
-    end if;
-    if is_full_scan then
-        perform horsies_release_expired_claims(now_at);
-    end if;
-
-    scan := horsies_scan_queues(queues, lanes, limits, now_at);
-    if scan.is_cut_short then
-        may_have_more := true;
-        return next;
-    end if;
-    if has_caps and limits ? 'counts' then
-        may_have_more := null;
-        args := scan.counts::text;
-        return next;
-        args := null;
-    end if;
-    for p in 1..cardinality(scan.position_queues) loop
-        queue_name := scan.position_queues[p];
-        priority := scan.position_priorities[p];
-        lane := scan.position_lanes[p];
-        scanned_to_at := horsies_mark_text(scan.scanned_to_ats[p]);
-        scanned_to_id := scan.scanned_to_ids[p];
-        may_have_more := scan.scanned_to_ids[p] is not null;
-        return next;
-    end loop;
-    if scan.task_ids <> '{}' then
-        -- A later now: after the wait for the lock and the counts, so that recorded runs never seem to exceed a cap.
-        return query select t.*, null::text, null::text, null::boolean
-            from horsies_take_tasks(
-                owner_id, hostname, own_pid, lease, lanes, scan.task_ids, scan.task_lanes, horsies_now()) t;
-    end if;
+    return query
+        select c.id, c.queue_name, c.priority, c.lane, c.task_name, coalesce(c.args, c.counts), c.kwargs, c.attempt,
+            c.claim, c.enqueued_at, c.task_options, c.is_workflow_task, c.worker_pid,
+            c.scanned_to_at, c.scanned_to_id, c.may_have_more
+        from horsies_claim_tasks_v2(
+            horsies_claim_tasks.owner_id, horsies_claim_tasks.hostname, horsies_claim_tasks.own_pid,
+            horsies_claim_tasks.lease, horsies_claim_tasks.queues, horsies_claim_tasks.lanes,
+            horsies_claim_tasks.limits, horsies_claim_tasks.is_full_scan) c;
 end $$;

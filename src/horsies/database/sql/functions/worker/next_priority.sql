@@ -1,5 +1,5 @@
 -- horsies_next_priority: the priority of a queue that a claim scans next: the next one with a mark, or one without before that.
--- Caller: horsies_scan_queues, under the planner settings of horsies_claim_tasks.  Locks: none.
+-- Caller: horsies_scan_queues, under the planner settings of horsies_claim_tasks_v2.  Locks: none.
 -- It looks only into the gap between marked priorities: the dead index entries of marked ones are not walked over.
 create or replace function horsies_next_priority(queue text, last_priority integer, marked_priority integer) returns integer
 language plpgsql stable

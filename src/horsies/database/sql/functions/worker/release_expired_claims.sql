@@ -1,5 +1,5 @@
 -- horsies_release_expired_claims: CLAIMED -> PENDING where the lease has passed: the first half of T3, the claim that follows is the other.
--- Caller: horsies_claim_tasks on a full scan.  Locks: horsies_tasks, by id, skipping locked rows.
+-- Caller: horsies_claim_tasks_v2 on a full scan.  Locks: horsies_tasks, by id, skipping locked rows.
 create or replace function horsies_release_expired_claims(now_at timestamptz) returns integer
 language plpgsql
 set search_path from current

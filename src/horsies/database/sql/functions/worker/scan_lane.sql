@@ -1,5 +1,5 @@
 -- horsies_scan_lane: finds and locks the oldest claimable rows of one queue, priority and lane behind a mark, at most row_limit.
--- Caller: horsies_scan_queues, under the planner settings of horsies_claim_tasks.  Locks: horsies_tasks, skipping locked rows.
+-- Caller: horsies_scan_queues, under the planner settings of horsies_claim_tasks_v2.  Locks: horsies_tasks, skipping locked rows.
 -- A lane has the task names `only_names`, or all but `except_names`, or simply all. A sparse lane, one that found little the last
 -- time, is scanned up to horsies_scan_limit: a claim must not wait for its walk over a deep backlog of other lanes.
 -- A scan that found fewer rows says how far it came: to the row at its limit, behind which there may be more; or, without an

@@ -1,5 +1,5 @@
 -- horsies_scan_limit: the row at which the scan of a sparse lane ends, 2,000 rows behind its mark; null when fewer follow.
--- Caller: horsies_scan_lane, under the planner settings of horsies_claim_tasks.  Locks: none.
+-- Caller: horsies_scan_lane, under the planner settings of horsies_claim_tasks_v2.  Locks: none.
 create or replace function horsies_scan_limit(
     queue text, at_priority integer, start_at timestamptz, start_id text, now_at timestamptz,
     out end_at timestamptz, out end_id text

@@ -1,5 +1,5 @@
 -- horsies_scan_queues: finds and locks what a claim may take: queue by queue, by priority, then by age, within all limits.
--- Caller: horsies_claim_tasks, under its planner settings.  Locks: horsies_tasks, skipping locked rows.
+-- Caller: horsies_claim_tasks_v2, under its planner settings.  Locks: horsies_tasks, skipping locked rows.
 -- A queue's marks are where earlier claims of this worker stopped: dead index entries before them are not walked again
 -- (decision 0003). They are sorted by priority: [{"priority", "lanes": {"<lane number>": {"enqueued_at", "id"}}}].
 -- Returns the tasks in claim order, with their lanes; and for each queue, priority and lane that had fewer rows than it might

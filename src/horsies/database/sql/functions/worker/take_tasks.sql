@@ -1,5 +1,5 @@
 -- horsies_take_tasks: the write of a claim, for rows it has locked: RUNNING as far as their lane starts some, else CLAIMED.
--- Caller: horsies_claim_tasks.  Locks: none beyond the rows it was given.
+-- Caller: horsies_claim_tasks_v2.  Locks: none beyond the rows it was given.
 -- The starts of a lane run in its children, one pid for each in child_pids; without these in the worker itself.
 create or replace function horsies_take_tasks(
     owner_id text, hostname text, own_pid integer, lease interval,
