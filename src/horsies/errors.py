@@ -7,6 +7,7 @@ import sysconfig
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from types import FrameType
 from typing import Self
@@ -241,7 +242,12 @@ def _user_location() -> SourceLocation | None:
 
 
 def _is_foreign(filename: str) -> bool:
+    return filename.startswith(_foreign_starts())
+
+
+@cache  # a broken workflow of 10,000 nodes has as many errors, each with its place
+def _foreign_starts() -> tuple[str, ...]:
     # Console scripts are foreign too: a frame in `bin/horsies` does not help the user.
     installed = map(sysconfig.get_path, ("stdlib", "purelib", "platlib", "scripts"))
     directories = (str(Path(__file__).parent), *installed)
-    return filename.startswith(("<", *(directory + os.sep for directory in directories)))
+    return ("<", *(directory + os.sep for directory in directories))

@@ -57,14 +57,16 @@ CHECKERS = pytest.mark.parametrize(
 )
 
 
+@pytest.mark.parametrize("name", ["accepted.py", "accepted_workflows.py"])
 @CHECKERS
-def test_the_promised_uses_type_check(findings: Findings) -> None:
-    assert findings().get("accepted.py", set()) == set()
+def test_the_promised_uses_type_check(findings: Findings, name: str) -> None:
+    assert findings().get(name, set()) == set()
 
 
+@pytest.mark.parametrize("name", ["refused.py", "refused_workflows.py"])
 @CHECKERS
-def test_wrong_uses_are_refused_and_nothing_else(findings: Findings) -> None:
-    expected = refused_lines("refused.py")
+def test_wrong_uses_are_refused_and_nothing_else(findings: Findings, name: str) -> None:
+    expected = refused_lines(name)
 
     assert len(expected) > 15
-    assert findings().get("refused.py") == expected
+    assert findings().get(name) == expected

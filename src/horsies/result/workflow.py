@@ -9,7 +9,7 @@ from horsies.states import WorkflowStatus
 T_co = TypeVar("T_co", covariant=True)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # no slots: `SubWorkflowSummary[...](...)` sets __orig_class__
 class SubWorkflowSummary(Generic[T_co]):
     """How a child workflow ended; stored with its node in the parent."""
 

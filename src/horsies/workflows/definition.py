@@ -5,7 +5,7 @@ Workers rebuild sub-workflows from it, so `build_with` must be deterministic.
 
 import functools
 from collections.abc import Callable
-from typing import Any, ClassVar, Generic, TypeVar, cast, get_args, get_origin
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, cast, get_args, get_origin
 
 from horsies.codes import ErrorCode
 from horsies.errors import WorkflowValidationError
@@ -97,10 +97,16 @@ class WorkflowDefinition(Generic[T]):
             workflow_def_cls=cls,
         )
 
-    @classmethod
-    def build_with(cls, app: SpecApp, **params: Any) -> WorkflowSpec[T]:
-        """Make the spec for the given parameters; by default they do not matter."""
-        return cls.build(app)
+    if TYPE_CHECKING:
+        # Overrides declare parameters of their own; of all signatures only this one lets them.
+        @classmethod
+        def build_with(cls, *args: Any, **params: Any) -> WorkflowSpec[T]: ...
+    else:
+
+        @classmethod
+        def build_with(cls, app: SpecApp, **params: Any) -> WorkflowSpec[T]:
+            """Make the spec for the given parameters; by default they do not matter."""
+            return cls.build(app)
 
     @classmethod
     def get_workflow_nodes(cls) -> list[AnyNode]:
@@ -125,7 +131,8 @@ class WorkflowDefinition(Generic[T]):
     @classmethod
     def get_ok_type(cls) -> Any:
         """Return `T` as the class declares it, or `UNKNOWN_TYPE`."""
-        return _declared_parameter(cls)
+        declared = _declared_parameter(cls)
+        return UNKNOWN_TYPE if isinstance(declared, TypeVar) else declared
 
     @classmethod
     def takes_parameters(cls) -> bool:
@@ -181,21 +188,17 @@ def _guarded(own: Any, definition: type) -> Any:
 
 
 def _declared_parameter(definition: type) -> Any:
-    """Follow T from the class up to WorkflowDefinition."""
+    """Follow T from a class up to WorkflowDefinition; a TypeVar is still open in this class."""
     if definition is WorkflowDefinition:
         return T
-    for base in getattr(definition, "__orig_bases__", definition.__bases__):
+    for base in vars(definition).get("__orig_bases__", definition.__bases__):
         origin = get_origin(base) or base
         if not (isinstance(origin, type) and issubclass(origin, WorkflowDefinition)):
             continue
         inherited = _declared_parameter(origin)
         if not isinstance(inherited, TypeVar):
             return inherited
-        parameters = getattr(origin, "__parameters__", ())
+        parameters: tuple[Any, ...] = getattr(origin, "__parameters__", ())
         given: dict[Any, Any] = dict(zip(parameters, get_args(base), strict=False))
-        declared = given.get(inherited, UNKNOWN_TYPE)
-        is_open = isinstance(declared, TypeVar) and declared not in getattr(
-            definition, "__parameters__", ()
-        )
-        return UNKNOWN_TYPE if is_open else declared
+        return given.get(inherited, UNKNOWN_TYPE)
     return UNKNOWN_TYPE

@@ -12,7 +12,7 @@ from horsies.workflows.nodes import AnyNode, EventNode, is_short_text
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # no slots: `Event[...](...)` sets __orig_class__
 class Event(Generic[T]):
     """A named event with a typed payload; `app.event(name, type)` makes it."""
 

@@ -61,7 +61,7 @@ def from_node(node: Node[T]) -> TaskResult[T, TaskError]:
     return cast("TaskResult[T, TaskError]", NodeReference(cast("AnyNode", node)))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # no slots: `NodeFactory[...](...)` sets __orig_class__
 class NodeFactory(Generic[P, T]):
     """Call it with the task's keyword arguments to get the node."""
 
@@ -116,7 +116,7 @@ class NodeFactory(Generic[P, T]):
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # no slots: `EachNodeFactory[...](...)` sets __orig_class__
 class EachNodeFactory(Generic[T]):
     """A factory for a node that runs once per element; one parameter is left open for it."""
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from horsies.workflows.events import Event
 
 T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 Join: TypeAlias = Literal["all", "any", "quorum"]
 
 UNKNOWN_TYPE: Any = inspect.Parameter.empty  # the codec reads values of this type untyped
@@ -50,7 +51,7 @@ class _KeyFields:
 
 
 # A subclass of a frozen dataclass, so that `NodeKey[int]("load")` can remember its parameter.
-class NodeKey(_KeyFields, Generic[T]):
+class NodeKey(_KeyFields, Generic[T_co]):
     """Names a node wherever results are looked up; made by `node.key()` or from any text."""
 
     @property
@@ -60,8 +61,8 @@ class NodeKey(_KeyFields, Generic[T]):
         return arguments[0] if arguments and self._ok_type is UNKNOWN_TYPE else self._ok_type
 
 
-class Node(Freezable, Generic[T]):
-    """What all kinds of nodes share. `T` is the type of the ok value."""
+class Node(Freezable, Generic[T_co]):
+    """What all kinds of nodes share. `T_co` is the type of the ok value."""
 
     waits_for: Sequence["AnyNode"]
     join: Join
@@ -88,7 +89,7 @@ class Node(Freezable, Generic[T]):
         """The type of the ok value, or `UNKNOWN_TYPE`."""
         raise NotImplementedError
 
-    def key(self) -> NodeKey[T]:
+    def key(self) -> NodeKey[T_co]:
         """The key under which the node's result is found; needs a `node_id`."""
         if self.node_id is None:
             raise WorkflowValidationError(

@@ -209,16 +209,26 @@ def rename_spec(
 
 
 def _stranger_problems(nodes: Sequence[object]) -> list[HorsiesError]:
-    return [
-        WorkflowValidationError(
-            f"tasks holds {type(node).__name__}, which is not a node",
-            ErrorCode.WORKFLOW_NO_NODES,
-            notes=[f"found {node!r:.200}"],
-            help_text="make a node of a task: my_task.node()(...) or TaskNode(fn=my_task)",
-        )
-        for node in nodes
-        if not isinstance(node, NODE_CLASSES)
-    ]
+    found: list[HorsiesError] = []
+    for node in nodes:
+        if not isinstance(node, NODE_CLASSES):
+            found.append(
+                WorkflowValidationError(
+                    f"tasks holds {type(node).__name__}, which is not a node",
+                    ErrorCode.WORKFLOW_NO_NODES,
+                    notes=[f"found {node!r:.200}"],
+                    help_text="make a node of a task: my_task.node()(...) or TaskNode(fn=my_task)",
+                )
+            )
+        elif isinstance(node, SubWorkflowNode) and not hasattr(node.workflow_def, "get_own_key"):
+            found.append(
+                WorkflowValidationError(
+                    f"workflow_def must be a WorkflowDefinition, got {node.workflow_def!r:.200}",
+                    ErrorCode.WORKFLOW_NO_DEFINITION_KEY,
+                    help_text="give the class itself: SubWorkflowNode(workflow_def=Import)",
+                )
+            )
+    return found
 
 
 def _unknown_policy(found: object) -> WorkflowValidationError:
