@@ -68,6 +68,12 @@ from horsies.states import (
 from horsies.tasks.retry import RetryPolicy
 from horsies.version import __version__
 from horsies.workflows.context import WorkflowContext, WorkflowMeta
+from horsies.workflows.control import (
+    pause_workflow,
+    pause_workflow_sync,
+    resume_workflow,
+    resume_workflow_sync,
+)
 from horsies.workflows.definition import WorkflowDefinition
 from horsies.workflows.errors import (
     HandleOperationError,
@@ -92,14 +98,7 @@ from horsies.workflows.nodes import (
 )
 from horsies.workflows.reading import WorkflowTaskInfo
 from horsies.workflows.spec import WorkflowSpec
-from horsies.workflows.start import (
-    pause_workflow,
-    pause_workflow_sync,
-    resume_workflow,
-    resume_workflow_sync,
-    start_workflow,
-    start_workflow_async,
-)
+from horsies.workflows.start import start_workflow, start_workflow_async
 
 logging.getLogger("horsies").addHandler(logging.NullHandler())
 

@@ -52,7 +52,6 @@ class OutcomeCode(StrEnum):
     UPSTREAM_SKIPPED = "UPSTREAM_SKIPPED"
     SUBWORKFLOW_FAILED = "SUBWORKFLOW_FAILED"
     WORKFLOW_SUCCESS_CASE_NOT_MET = "WORKFLOW_SUCCESS_CASE_NOT_MET"
-    EVENT_TIMEOUT = "EVENT_TIMEOUT"
 
 
 BuiltInTaskCode: TypeAlias = OperationalErrorCode | ContractCode | RetrievalCode | OutcomeCode

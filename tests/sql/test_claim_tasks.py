@@ -440,14 +440,14 @@ def test_rows_of_stopped_workflows_are_not_claimed(
 def workflow_task(db: Database, workflow_status: str, **columns: Any) -> str:
     """A task that backs the only node of a workflow."""
     task_id = db.insert(is_workflow_task=True, **columns)
+    db.execute("insert into horsies_workflows (id, name, status) values ('w', 'w', 'RUNNING')")
     db.execute(
-        "insert into horsies_workflows (id, name, status) values ('w', 'w', %s)", workflow_status
-    )
-    db.execute(
-        "insert into horsies_workflow_tasks (id, workflow_id, task_index, task_name, task_id) "
-        "values ('n', 'w', 0, 'job', %s)",
+        "insert into horsies_workflow_tasks "
+        "(id, workflow_id, task_index, task_name, task_id, status) "
+        "values ('n', 'w', 0, 'job', %s, 'ENQUEUED')",
         task_id,
     )
+    db.execute("update horsies_workflows set status = %s", workflow_status)
     return task_id
 
 

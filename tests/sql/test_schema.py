@@ -111,7 +111,7 @@ def test_look_ups_have_their_indexes(db: Database) -> None:
     definitions = " ".join(row["indexdef"] for row in rows)
 
     for part in (
-        "(queue_name, priority, enqueued_at, id) WHERE ((status)::text = 'PENDING'",
+        "(queue_name, priority, enqueued_at, id) WHERE (((status)::text = 'PENDING'",
         "(claimed_at) WHERE",
         "(claim_expires_at) WHERE claimed",
         "(good_until) WHERE",

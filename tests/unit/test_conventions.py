@@ -28,8 +28,10 @@ MANY_IMPORTS = {
     "__init__.py",
     "app.py",
     "broker/postgres.py",
+    "core/models/workflow.py",
     "sending/prepared.py",
     "worker/worker.py",
+    "workflows/prepared_start.py",
 }
 
 # Where an unknown exception may be turned into something else, and whose exceptions they are.
@@ -59,6 +61,10 @@ BROAD_EXCEPTS = {
     "worker/service_connection.py": "the service loop",
     "worker/worker.py": "user code: failure hooks",
     "workflows/builders.py": "user code: workflow builders",
+    "workflows/reading.py": "user code: constructors of errors",
+    "workflows/sending_events.py": "the user's own driver",
+    "workflows/start.py": "the user's own driver; a start never raises",
+    "workflows/subworkflow.py": "user code: build_with",
 }
 
 SQL_STATEMENT = re.compile(

@@ -27,8 +27,9 @@ PATHS = {
         SubWorkflowError BuiltInTaskCode OperationalErrorCode ContractCode RetrievalCode OutcomeCode
         RetryPolicy TaskInfo TaskAttemptInfo""",
     "horsies.core.models.task_pg": """horsies.database.models Base TaskModel TaskAttemptModel
-        TaskHeartbeatModel WorkerStateModel ScheduleStateModel WorkflowModel WorkflowTaskModel
-        TaskLogModel""",
+        TaskHeartbeatModel WorkerStateModel ScheduleStateModel TaskLogModel""",
+    "horsies.core.workflows.start_types": """horsies WorkflowStartError WorkflowStartErrorCode
+        WorkflowStartResult""",
     "horsies.core.types.result": "horsies.result Result Ok Err UnwrapError is_ok is_err",
     "horsies.core.types.status": """horsies.states TaskStatus TaskAttemptOutcome
         TASK_TERMINAL_STATES""",

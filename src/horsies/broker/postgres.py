@@ -28,8 +28,9 @@ from horsies.sending.enqueuer import Enqueuer, EnqueueResult
 from horsies.sending.rows import EnqueueOptions, new_row
 from horsies.workflows.errors import WorkflowStartResult
 from horsies.workflows.handle import WorkflowHandle, awaited_workflows
+from horsies.workflows.prepared_start import StartingApp
 from horsies.workflows.spec import WorkflowSpec
-from horsies.workflows.start import StartingApp, start_workflow, start_workflow_async
+from horsies.workflows.start import start_workflow, start_workflow_async
 
 T = TypeVar("T")
 

@@ -82,9 +82,9 @@ class TaskModel(Base):
     rerun_of: Mapped[str | None] = mapped_column(String(36))
     cancel_requested_at: Mapped[datetime | None]
     tags: Mapped[list[str] | None] = mapped_column(ARRAY(Text))
-    is_held: Mapped[bool] = mapped_column(server_default=FALSE)
     created_at: Mapped[datetime] = mapped_column(server_default=NOW)
     updated_at: Mapped[datetime] = mapped_column(server_default=NOW)
+    is_held: Mapped[bool] = mapped_column(server_default=FALSE)
 
     __table_args__ = (
         Index(

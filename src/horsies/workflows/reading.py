@@ -50,7 +50,7 @@ class WorkflowTaskInfo:
 def workflow_result(
     workflow_id: str, row: WorkflowRow | None, app: WorkflowApp | None
 ) -> AnyResult | None:
-    """What `get` gives for a workflow as it stands; None while it runs (§9.2)."""
+    """What `get` gives for a workflow as it stands; None while it runs."""
     data: dict[str, object] = {"workflow_id": workflow_id}
     if row is None:
         text = f"There is no workflow {workflow_id}; was it pruned, or started on another database?"

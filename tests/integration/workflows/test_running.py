@@ -249,7 +249,7 @@ async def test_event_that_does_not_come_fails_the_node(new_app: NewApp) -> None:
 
     _, result = await run(spec)
 
-    assert result.err_value.error_code == "EVENT_TIMEOUT"
+    assert result.err_value.error_code == "TASK_EXPIRED"
 
 
 async def test_retry_runs_only_what_failed(new_app: NewApp, db: Database) -> None:

@@ -14,6 +14,12 @@ from horsies.states import (
     WorkflowTaskStatus,
 )
 from horsies.workflows.context import WorkflowContext, WorkflowMeta
+from horsies.workflows.control import (
+    pause_workflow,
+    pause_workflow_sync,
+    resume_workflow,
+    resume_workflow_sync,
+)
 from horsies.workflows.definition import WorkflowDefinition
 from horsies.workflows.errors import HandleOperationError, HandleResult
 from horsies.workflows.events import Event
@@ -33,14 +39,7 @@ from horsies.workflows.nodes import (
 )
 from horsies.workflows.reading import WorkflowTaskInfo
 from horsies.workflows.spec import WorkflowSpec
-from horsies.workflows.start import (
-    pause_workflow,
-    pause_workflow_sync,
-    resume_workflow,
-    resume_workflow_sync,
-    start_workflow,
-    start_workflow_async,
-)
+from horsies.workflows.start import start_workflow, start_workflow_async
 
 __all__ = [
     "NODE_ID_PATTERN",

@@ -1,6 +1,6 @@
 -- Pause, resume and cancel: a change of status for a workflow and its children at any depth; what it means for tasks and nodes
 -- follows from horsies_follow_workflow_status.  Locks: the workflow's tree; horsies_tasks.
--- Caller: workflows/control.py.  Each answers whether it changed anything; null when there is no such workflow.
+-- Caller: workflows/handle.py.  Each answers whether it changed anything; null when there is no such workflow.
 
 -- horsies_workflow_tree: a workflow and all that are below it, from the top down.
 create or replace function horsies_workflow_tree(of_workflow text) returns table (workflow_id text, depth integer)
@@ -77,7 +77,7 @@ end $$;
 
 -- horsies_decide_workflows: looks at all that may go on in workflows: nodes whose join is decided, waits that are over, places for
 -- further nodes of a bounded workflow, workflows whose nodes have all ended, parents' nodes whose child has ended.
--- Caller: horsies_resume_workflow, horsies_retry_workflow, horsies_recover_workflows, under the lock of the workflows.
+-- Caller: horsies_resume_workflow, horsies_reset_workflow, horsies_recover_workflow, under the lock of the workflows.
 create or replace function horsies_decide_workflows(workflow_ids text[]) returns void
 language plpgsql
 set search_path from current

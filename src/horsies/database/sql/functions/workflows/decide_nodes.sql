@@ -1,6 +1,6 @@
 -- horsies_decide_nodes: PENDING nodes of RUNNING workflows start or are skipped, where their join says so; returns those that
 -- have ended by it: the skipped ones, and fan-outs over nothing.
--- Caller: horsies_advance_nodes, horsies_start_workflows, horsies_resume_workflow, horsies_recover_workflows.
+-- Caller: horsies_advance_nodes, horsies_start_workflows, horsies_decide_workflows.
 create or replace function horsies_decide_nodes(node_ids text[]) returns text[]
 language plpgsql
 set search_path from current

@@ -1,4 +1,4 @@
--- horsies_end_workflows: RUNNING -> COMPLETED or FAILED for workflows whose nodes have all ended (docs/contract/workflows.md §6.2, §6.3).
+-- horsies_end_workflows: RUNNING -> COMPLETED or FAILED for workflows whose nodes have all ended (docs/contract/workflows.md §6.2).
 -- Returns the nodes in parents that have ended with their child.
 -- Caller: horsies_advance_nodes, horsies_recover_workflows.
 create or replace function horsies_end_workflows(workflow_ids text[]) returns text[]

@@ -1,5 +1,5 @@
 -- horsies_fail_nodes: READY -> FAILED for sub-workflow nodes whose child could not be built, each with its error as stored result.
--- Caller: workflows/subworkflow.py.  Locks: the tree of the nodes' workflows.
+-- Caller: worker/workflow_service.py.  Locks: the tree of the nodes' workflows.
 create or replace function horsies_fail_nodes(node_ids text[], results text[]) returns integer
 language plpgsql
 set search_path from current
@@ -20,7 +20,7 @@ begin
 end $$;
 
 -- horsies_ready_subworkflows: sub-workflow nodes that wait for a worker that builds their child, with what it needs.
--- Caller: workflows/subworkflow.py. Reads only: the start of the child looks again under the lock.
+-- Caller: worker/workflow_service.py. Reads only: the start of the child looks again under the lock.
 create or replace function horsies_ready_subworkflows(batch_limit integer) returns table (
     node_id text, workflow_id text, definition_key text, kwargs text)
 language plpgsql stable

@@ -1,6 +1,6 @@
 -- horsies_fill_workflows: enqueues the next nodes of bounded workflows, in the order of their index, up to max_in_flight.
 -- Returns nodes that have ended at once.
--- Caller: horsies_advance_nodes, horsies_fan_out, horsies_resume_workflow, horsies_recover_workflows.
+-- Caller: horsies_advance_nodes, horsies_fan_out, horsies_decide_workflows.
 create or replace function horsies_fill_workflows(workflow_ids text[]) returns text[]
 language plpgsql
 set search_path from current

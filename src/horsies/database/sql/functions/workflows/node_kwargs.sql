@@ -34,6 +34,9 @@ begin
             where d.workflow_id = node.workflow_id and d.task_index = any (node.dependencies)
               and d.node_id = any (node.workflow_ctx_from)));
     end if;
+    if node.workflow_ctx_from is null then
+        members := concat_ws(',', members, '"__horsies_workflow_ctx__":null');
+    end if;
     place := json_build_object('workflow_id', node.workflow_id, 'task_index', node.task_index, 'task_name', node.task_name);
     return '{' || concat_ws(',', members, '"__horsies_workflow_meta__":' || place) || '}';
 end $$;

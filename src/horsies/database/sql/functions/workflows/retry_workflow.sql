@@ -1,7 +1,7 @@
 -- horsies_retry_workflow: FAILED -> RUNNING. FAILED nodes run again, and what was SKIPPED behind them is decided anew; results of
 -- COMPLETED nodes are kept. With a node given, that node and all behind it run again, whatever they were. Children that failed
 -- are retried in their turn.
--- Caller: workflows/control.py.  Locks: the workflow's tree; horsies_tasks.
+-- Caller: workflows/handle.py.  Locks: the workflow's tree; horsies_tasks.
 -- 'retried'; 'refused' (it has not ended, or is the child of one that has not failed); 'no_node'; null without such a workflow.
 create or replace function horsies_retry_workflow(of_workflow text, from_node text) returns text
 language plpgsql

@@ -1,6 +1,6 @@
 -- horsies_wake_nodes: ends the waits of nodes: a sleep whose time has come, an event that has arrived, or one that is overdue.
 -- Returns how many, and the seconds until the next wait is over by time.
--- Caller: workflows/waits.py, woken by 'horsies_workflow_wake' and at the time it was told.  Locks: the trees of the workflows.
+-- Caller: worker/workflow_service.py, woken by notifications and at the time it was told.  Locks: the trees of the workflows.
 create or replace function horsies_wake_nodes(batch_limit integer) returns table (woken integer, next_after double precision)
 language plpgsql
 set search_path from current
@@ -31,7 +31,7 @@ begin
 end $$;
 
 -- horsies_end_waits: RUNNING -> COMPLETED or FAILED for waiting nodes, where what they wait for has come; returns those.
--- Caller: horsies_wake_nodes, horsies_recover_workflows, under the lock of the workflows.
+-- Caller: horsies_wake_nodes, horsies_ready_nodes, horsies_decide_workflows, under the lock of the workflows.
 create or replace function horsies_end_waits(node_ids text[]) returns text[]
 language plpgsql
 set search_path from current
@@ -48,7 +48,7 @@ begin
             select n.id, n.kind = 'event' and e.name is null as is_overdue, case
                 when n.kind = 'sleep' then '{"__task_result__":true,"ok":null,"err":null}'
                 when e.name is not null then '{"__task_result__":true,"ok":' || e.payload || ',"err":null}'
-                else horsies_error_result('EVENT_TIMEOUT', 'The event ' || n.event_name || ' did not arrive in time',
+                else horsies_error_result('TASK_EXPIRED', 'The event ' || n.event_name || ' did not arrive in time',
                     json_build_object('event', n.event_name, 'key', n.event_key)) end as result
             from unnest(node_ids) i(id) join horsies_workflow_tasks n on n.id = i.id
             join horsies_workflows w on w.id = n.workflow_id
