@@ -1,5 +1,5 @@
 -- horsies_start_workflows: stores workflows with their nodes and starts what has nothing to wait for, one receipt per workflow.
--- Caller: workflows/start.py, also in the user's own transaction; worker/workflow_service.py for a child.
+-- Caller: workflows/prepared_start.py, also in the user's own transaction; worker/workflow_service.py for a child.
 -- The members are the fields of NewWorkflow and NewNode in workflows/rows.py. A child names the READY node it belongs to.
 -- 'created'; 'exists' (same id and name); 'mismatch' (same id, other name); 'refused' (the node no longer waits for a child).
 -- Locks: of a child, the tree of its parent.
