@@ -14,6 +14,7 @@ COMMANDS = {
     "migrate": ("horsies.cli.migrate:command", "Create or upgrade the tables and exit."),
     "cancel": ("horsies.cli.cancel:command", "Cancel tasks, waiting or running."),
     "requeue": ("horsies.cli.requeue:command", "Put failed tasks back into their queues."),
+    "workflow": ("horsies.cli.workflow:command", "See and steer workflows."),
     "ping": ("horsies.cli.ping:command", "Check that the database and the workers answer."),
     "demo": ("horsies.cli.demo:command", "Run a few hundred tasks and show what happens."),
     "init": ("horsies.cli.init:command", "Create a small project that runs at once."),

@@ -61,6 +61,81 @@ class NodeRow(NamedTuple):
     event_name: str | None
 
 
+class ListedWorkflow(NamedTuple):
+    """A workflow in a list; `read_at` is the database's clock."""
+
+    id: str
+    name: str
+    status: str
+    done_count: int
+    node_count: int
+    sent_at: datetime
+    started_at: datetime | None
+    completed_at: datetime | None
+    read_at: datetime
+
+
+class FoundId(NamedTuple):
+    """A workflow that fits the beginning of an id."""
+
+    id: str
+    is_root: bool
+
+
+class OverviewWorkflow(NamedTuple):
+    """A workflow as people look at it; `counts` is the number of nodes in each state."""
+
+    id: str
+    name: str
+    status: str
+    on_error: str
+    parent_workflow_id: str | None
+    root_workflow_id: str | None
+    max_in_flight: int | None
+    sent_at: datetime
+    started_at: datetime | None
+    completed_at: datetime | None
+    read_at: datetime
+    error_code: str | None
+    error_message: str | None
+    counts: dict[str, int]
+
+
+class OverviewNode(NamedTuple):
+    """A node as people look at it."""
+
+    workflow_id: str
+    task_index: int
+    node_id: str | None
+    task_name: str
+    kind: NodeKind
+    status: str
+    started_at: datetime | None
+    completed_at: datetime | None
+    dependencies: list[int]
+    join_type: str
+    min_success: int | None
+    queue_name: str
+    sub_workflow_id: str | None
+    wait_until: datetime | None
+    event_name: str | None
+    event_key: str | None
+    retry_count: int
+    error_code: str | None
+    error_message: str | None
+
+
+class FailureRow(NamedTuple):
+    """A node that failed by itself."""
+
+    workflow_id: str
+    node_id: str | None
+    task_index: int
+    task_name: str
+    error_code: str | None
+    error_message: str | None
+
+
 def start_workflows(starts: Sequence[NewRows]) -> Statement[Receipt]:
     """Store workflows; one receipt each, in input order."""
     return call(
@@ -130,3 +205,31 @@ def read_node(workflow_id: str, node_id: str) -> Statement[NodeRow]:
 
 def store_event(name: str, key: str, payload: str) -> Statement[Scalar]:
     return call("store_event", Scalar, event_name=name, event_key=key, event_payload=payload)
+
+
+def list_workflows(
+    statuses: Sequence[str] | None, name: str | None, before: str | None, limit: int
+) -> Statement[ListedWorkflow]:
+    parameters = {"statuses": statuses, "name": name, "before": before, "limit": limit}
+    return Statement(query("workflows", "list_workflows"), parameters, ListedWorkflow)
+
+
+def workflows_with_prefix(prefix: str) -> Statement[FoundId]:
+    # By bytes: no id of letters, digits and dashes that begins like this is behind DEL.
+    parameters = {"prefix": prefix, "prefix_end": f"{prefix}\x7f"}
+    return Statement(query("workflows", "workflows_with_prefix"), parameters, FoundId)
+
+
+def overview_workflows(workflow_ids: Sequence[str]) -> Statement[OverviewWorkflow]:
+    parameters = {"ids": list(workflow_ids)}
+    return Statement(query("workflows", "overview_workflows"), parameters, OverviewWorkflow)
+
+
+def overview_nodes(workflow_ids: Sequence[str]) -> Statement[OverviewNode]:
+    parameters = {"workflow_ids": list(workflow_ids)}
+    return Statement(query("workflows", "overview_nodes"), parameters, OverviewNode)
+
+
+def failures_in_tree(workflow_id: str, limit: int) -> Statement[FailureRow]:
+    parameters = {"workflow_id": workflow_id, "limit": limit}
+    return Statement(query("workflows", "failures_in_tree"), parameters, FailureRow)

@@ -1,0 +1,238 @@
+"""`horsies workflow`: list, show, pause, resume, cancel and retry workflows."""
+
+import functools
+import json
+import sys
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any, NoReturn, TypeVar
+
+import click
+
+from horsies.cli.locating import takes_app
+from horsies.cli.workflow_text import progress
+from horsies.cli.workflow_view import make_console, print_list, print_workflow
+from horsies.database.database import Database
+from horsies.database.operation import Operation
+from horsies.database.statement import Scalar
+from horsies.locator import load_app
+from horsies.result import Err
+from horsies.result.broker import BrokerResult
+from horsies.states import WorkflowStatus
+from horsies.workflows import steering
+from horsies.workflows.listing import WorkflowFilter, find_workflow, list_workflows
+from horsies.workflows.overview import WorkflowOverview, read_failures, read_overview
+
+T = TypeVar("T")
+
+_FAILURES_READ = 11
+_IDS_NAMED = 5
+
+
+@click.group("workflow")
+def command() -> None:
+    """See and steer the workflows of an app.
+
+    \b
+    Example:  horsies workflow list shop:app
+              horsies workflow show shop:app 0193e1
+
+    MODULE names the app; -m shop:app does so too. ID may be the beginning of an id.
+    """
+
+
+def _takes_workflow(function: Callable[..., object]) -> Callable[..., object]:
+    """Add [MODULE] ID and -m/--module; the command gets a database and a whole id."""
+
+    @click.argument("words", nargs=-1, required=True, metavar="[MODULE] ID")
+    @click.option("-m", "--module", help="The app: shop.queue:app or shop/queue.py:app.")
+    @functools.wraps(function)
+    def with_workflow(words: tuple[str, ...], module: str | None, **rest: object) -> object:
+        match words:
+            case (locator, workflow_id):
+                locator = module or locator
+            case (workflow_id,) if module is not None:
+                locator = module
+            case _:
+                raise click.UsageError("name the app and the workflow: MODULE ID, or -m MODULE ID")
+        database = load_app(locator).get_broker().database
+        return function(database=database, workflow_id=_whole_id(database, workflow_id), **rest)
+
+    return with_workflow
+
+
+@command.command("list")
+@takes_app
+@click.option(
+    "--status",
+    "statuses",
+    multiple=True,
+    type=click.Choice([status.value for status in WorkflowStatus], case_sensitive=False),
+    help="Only workflows in this state; may be given more than once.",
+)
+@click.option("--name", help="Only workflows of this name.")
+@click.option("--limit", type=click.IntRange(1, 1000), default=20, show_default=True)
+@click.option("--before", metavar="ID", help="Go on behind this id, where the last page ended.")
+@click.option("--json", "is_json", is_flag=True, help="Print JSON for programs.")
+def list_command(
+    locator: str | None,
+    statuses: tuple[str, ...],
+    name: str | None,
+    limit: int,
+    before: str | None,
+    *,
+    is_json: bool,
+) -> None:
+    """List workflows, newest first."""
+    database = load_app(locator).get_broker().database
+    wanted = WorkflowFilter([WorkflowStatus(status) for status in statuses], name)
+    page = _value(database.perform(list_workflows(wanted, limit=limit, before=before)))
+    if is_json:
+        rows = [row._asdict() for row in page.workflows]
+        _print_json({"workflows": rows, "next_before": page.next_before})
+    else:
+        print_list(make_console(), page)
+
+
+@command.command()
+@_takes_workflow
+@click.option("--deep", is_flag=True, help="Unfold sub-workflows and fan-outs.")
+@click.option("--all", "is_whole", is_flag=True, help="Leave out nothing of a long graph.")
+@click.option("--mermaid", "is_mermaid", is_flag=True, help="Print the graph as mermaid text.")
+@click.option("--json", "is_json", is_flag=True, help="Print JSON for programs.")
+def show(
+    database: Database,
+    workflow_id: str,
+    *,
+    deep: bool,
+    is_whole: bool,
+    is_mermaid: bool,
+    is_json: bool,
+) -> None:
+    """Draw a workflow with the state of each node, its errors and waits."""
+    overview = _overview(database, workflow_id, deep=deep)
+    if is_mermaid:
+        click.echo(overview.to_mermaid(), nl=False)
+    elif is_json:
+        _print_json(_as_json(overview))
+    else:
+        failures = _value(database.perform(read_failures(workflow_id, _FAILURES_READ)))
+        print_workflow(make_console(), overview, failures, is_whole=is_whole)
+
+
+@command.command()
+@_takes_workflow
+def pause(database: Database, workflow_id: str) -> None:
+    """Let running tasks finish and start nothing more.
+
+    Exits with 1 if the workflow was not running.
+    """
+    _steer(database, workflow_id, steering.pause(workflow_id), "paused")
+
+
+@command.command()
+@_takes_workflow
+def resume(database: Database, workflow_id: str) -> None:
+    """Let a paused workflow go on.
+
+    Exits with 1 if the workflow was not paused.
+    """
+    _steer(database, workflow_id, steering.resume(workflow_id), "resumed")
+
+
+@command.command()
+@_takes_workflow
+def cancel(database: Database, workflow_id: str) -> None:
+    """Start nothing more of a workflow, for good; running tasks finish.
+
+    Exits with 1 if the workflow had ended.
+    """
+    _steer(database, workflow_id, steering.cancel(workflow_id), "cancelled")
+
+
+@command.command()
+@_takes_workflow
+@click.option(
+    "--from", "from_node", metavar="NODE_ID", help="Run this node and all behind it again."
+)
+def retry(database: Database, workflow_id: str, from_node: str | None) -> None:
+    """Run the failed nodes of a workflow again, and what was skipped behind them.
+
+    Results of completed nodes are kept. Exits with 1 if nothing was retried.
+    """
+    outcome = _value(database.perform(steering.retry(workflow_id, from_node)))
+    if outcome == "retried":
+        _report(database, workflow_id, "retried")
+        return
+    workflow = _overview(database, workflow_id).workflow
+    if outcome == "no_node":
+        _refuse(f"not retried: workflow {workflow.name} has no node {from_node}")
+    if workflow.parent_workflow_id is not None:
+        root = workflow.root_workflow_id or workflow.parent_workflow_id
+        _refuse(f"not retried: it is a part of workflow {root}; retry that one")
+    cure = "; name a node with --from" if workflow.status == "COMPLETED" else ""
+    _refuse(f"not retried: the workflow is {workflow.status}{cure}")
+
+
+def _whole_id(database: Database, prefix: str) -> str:
+    found = _value(database.perform(find_workflow(prefix)))
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        raise click.ClickException(
+            f"there is no workflow {prefix}; `horsies workflow list` shows those there are"
+        )
+    named = "\n".join(f"  {one}" for one in found[:_IDS_NAMED])
+    more = f"\n  and {len(found) - _IDS_NAMED} more" if len(found) > _IDS_NAMED else ""
+    raise click.ClickException(f"{prefix} is the beginning of several ids:\n{named}{more}")
+
+
+def _overview(database: Database, workflow_id: str, *, deep: bool = False) -> WorkflowOverview:
+    overview = _value(read_overview(database, workflow_id, deep=deep))
+    if overview is None:
+        raise click.ClickException(f"there is no workflow {workflow_id} any more")
+    return overview
+
+
+def _steer(
+    database: Database, workflow_id: str, operation: Operation[Scalar, bool | None], done: str
+) -> None:
+    if _value(database.perform(operation)):
+        _report(database, workflow_id, done)
+        return
+    status = _overview(database, workflow_id).workflow.status
+    _refuse(f"not {done}: the workflow is {status}")
+
+
+def _report(database: Database, workflow_id: str, done: str) -> None:
+    workflow = _overview(database, workflow_id).workflow
+    click.echo(f"{done}: {workflow.name} {workflow.id}")
+    click.echo(f"now {workflow.status}, {progress(workflow)}")
+
+
+def _refuse(message: str) -> NoReturn:
+    click.echo(message, err=True)
+    sys.exit(1)
+
+
+def _as_json(overview: WorkflowOverview) -> dict[str, Any]:
+    return {
+        **overview.workflow._asdict(),
+        "nodes": [node._asdict() for node in overview.nodes],
+        "children": {key: _as_json(child) for key, child in overview.children.items()},
+    }
+
+
+def _print_json(value: object) -> None:
+    click.echo(json.dumps(value, indent=2, ensure_ascii=False, default=_json_default))
+
+
+def _json_default(value: object) -> str:
+    assert isinstance(value, datetime), value
+    return value.isoformat()
+
+
+def _value(result: BrokerResult[T]) -> T:
+    if isinstance(result, Err):
+        raise click.ClickException(result.err_value.message)
+    return result.ok_value

@@ -1,0 +1,262 @@
+"""The screens of `horsies workflow`: the list, and one workflow with its graph."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from horsies.cli.workflow_rails import GraphRow, NodeGroup, graph_rows, plain_rows
+from horsies.cli.workflow_text import (
+    duration,
+    group_status,
+    group_text,
+    moment,
+    node_text,
+    progress,
+    ran_for,
+    status_text,
+    symbol,
+)
+from horsies.workflows.listing import WorkflowPage
+from horsies.workflows.overview import WorkflowOverview, name_of
+from horsies.workflows.statements import FailureRow, ListedWorkflow, OverviewWorkflow
+
+_WIDE = 110
+_SHORTEST_ID = 13  # the part of our ids that is the time, to the millisecond
+_ROWS_SHOWN = 200
+_ROWS_AT_ENDS = 20
+_ERRORS_SHOWN = 10
+_MAX_NAME = 40
+_ASCII = str.maketrans("─│├┤┼┴╰╯┊✔✘●○◌⊘◷⋮·…", "-|++++`'|vx*o.-w:-.")
+
+
+def make_console() -> Console:
+    """A console for this terminal; what is read by programs is not cut at 80 columns."""
+    console = Console(highlight=False)
+    return console if console.is_terminal else Console(highlight=False, width=160)
+
+
+def print_list(console: Console, page: WorkflowPage) -> None:
+    """One line per workflow."""
+    if not page.workflows:
+        console.print("no workflows match")
+        return
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("id", no_wrap=True)
+    table.add_column("name", overflow="ellipsis", no_wrap=True, ratio=1)
+    table.add_column("status", no_wrap=True)
+    table.add_column("done", no_wrap=True, justify="right")
+    table.add_column("started", no_wrap=True)
+    table.add_column("took", no_wrap=True, justify="right")
+    ids = [row.id for row in page.workflows]
+    for row, shown_id in zip(page.workflows, _shown_ids(ids, console.width), strict=True):
+        table.add_row(
+            shown_id,
+            row.name,
+            status_text(row.status),
+            f"{row.done_count}/{row.node_count}",
+            _started(row),
+            duration(ran_for(row)),
+        )
+    console.print(table)
+    if page.next_before is not None:
+        console.print(f"more: --before {page.next_before}", style="dim", soft_wrap=True)
+
+
+def print_workflow(
+    console: Console, overview: WorkflowOverview, failures: Sequence[FailureRow], *, is_whole: bool
+) -> None:
+    """The state of a workflow, its graph, what failed and what can be done."""
+    workflow = overview.workflow
+    console.print(
+        Text.assemble((workflow.name, "bold"), f"  {workflow.id}  ", status_text(workflow.status)),
+        soft_wrap=True,
+    )
+    console.print(f"{progress(workflow)}{_times(workflow)}", style="dim", soft_wrap=True)
+    if workflow.parent_workflow_id is not None:
+        console.print(f"part of {workflow.parent_workflow_id}", style="dim", soft_wrap=True)
+    console.print()
+    for line in graph_lines(overview, console.width, is_whole=is_whole):
+        _print_line(console, line)
+    _print_errors(console, workflow, failures)
+    _print_next_steps(console, overview)
+
+
+def graph_lines(overview: WorkflowOverview, width: int, *, is_whole: bool = True) -> Iterator[Text]:
+    """The graph of a workflow; children that were read stand below their nodes."""
+    rows = graph_rows(overview.nodes, max_rails=max(4, (width - 50) // 2))
+    has_rails = rows is not None
+    rows = plain_rows(overview.nodes) if rows is None else rows
+    by_index = {node.task_index: node for node in overview.nodes}
+    rails_width = max((len(row.left + row.right) for row in rows), default=0)
+    name_width = min(_MAX_NAME, max((len(_name(row.group)) for row in rows), default=0))
+    for kept in rows if is_whole else _without_the_middle(rows):
+        if isinstance(kept, list):
+            yield Text(f"⋮ {len(kept)} rows: {_states(kept)}; --all shows them", "dim")
+            continue
+        row, node = kept, kept.group.first
+        if row.is_apart:
+            yield Text()
+        is_one = len(row.group.members) == 1
+        status = node.status if is_one else group_status(row.group.members)
+        said = node_text(node, overview, by_index) if is_one else group_text(row.group.members)
+        if not has_rails and row.group.dependencies and status != "PENDING":
+            said += f"  after {_first_names(row, rows)}"
+        line = Text.assemble((row.left, "dim"), symbol(status, node.kind), (row.right, "dim"))
+        line.append(" " * (rails_width - len(row.left + row.right) + 1))
+        line.append(_name(row.group).ljust(name_width) + "  ", "bold")
+        if _task(row.group) != _name(row.group):
+            line.append(_task(row.group) + "  ", "dim")
+        yield line.append(said, "red" if status == "FAILED" else "")
+        child = overview.children.get(node.sub_workflow_id or "") if is_one else None
+        if child is not None and child.nodes:
+            inner = width - len(row.below) - 4
+            for below in graph_lines(child, inner, is_whole=is_whole):
+                yield Text.assemble((f"{row.below}  ┊ ", "dim"), below)
+
+
+def _print_line(console: Console, line: Text) -> None:
+    if not console.encoding.lower().startswith("utf"):
+        line = Text(line.plain.translate(_ASCII))
+    console.print(line, no_wrap=True, overflow="ellipsis", crop=True)
+
+
+def _shown_ids(ids: Sequence[str], width: int) -> list[str]:
+    """Whole ids where there is room, else as much as tells them apart on this page."""
+    if width >= _WIDE:
+        return list(ids)
+    longest = max(len(one) for one in ids)
+    for length in range(_SHORTEST_ID, longest):
+        short = [one[:length] for one in ids]
+        if len(set(short)) == len(ids):
+            return short
+    return list(ids)
+
+
+def _started(row: ListedWorkflow) -> str:
+    return "" if row.started_at is None else moment(row.started_at, row.read_at)
+
+
+def _times(workflow: OverviewWorkflow) -> str:
+    if workflow.started_at is None:
+        return ""
+    started = moment(workflow.started_at, workflow.read_at)
+    return f" · started {started} · {duration(ran_for(workflow))}"
+
+
+def _name(group: NodeGroup) -> str:
+    if len(group.members) == 1:
+        return name_of(group.first)
+    return f"{name_of(group.first)} … {name_of(group.members[-1])}"
+
+
+def _task(group: NodeGroup) -> str:
+    node = group.first
+    if len(group.members) > 1:
+        return f"{node.task_name} × {len(group.members)}"
+    names = {"sleep": "sleep", "event": "event", "each": f"{node.task_name}, for each"}
+    return names.get(node.kind, node.task_name)
+
+
+def _first_names(row: GraphRow, rows: Sequence[GraphRow]) -> str:
+    names = [_name(rows[position].group) for position in row.group.dependencies[:3]]
+    more = len(row.group.dependencies) - len(names)
+    return ", ".join(names) + (f" and {more} more" if more else "")
+
+
+def _without_the_middle(rows: Sequence[GraphRow]) -> Iterator[GraphRow | list[GraphRow]]:
+    """Leave out what is over or still waits, where there are too many rows to look at."""
+    left_out: list[GraphRow] = []
+    for position, row in enumerate(rows):
+        is_dull = group_status(row.group.members) in ("COMPLETED", "PENDING", "SKIPPED")
+        is_inside = _ROWS_AT_ENDS <= position < len(rows) - _ROWS_AT_ENDS
+        if len(rows) > _ROWS_SHOWN and is_dull and is_inside:
+            left_out.append(row)
+            continue
+        if left_out:
+            yield left_out
+            left_out = []
+        yield row
+
+
+def _states(rows: Sequence[GraphRow]) -> str:
+    counts = Counter(node.status for row in rows for node in row.group.members)
+    return ", ".join(f"{count} {status}" for status, count in counts.items())
+
+
+def _print_errors(
+    console: Console, workflow: OverviewWorkflow, failures: Sequence[FailureRow]
+) -> None:
+    lines = [
+        Text.assemble(
+            (_place(failure, workflow), "bold"),
+            "  ",
+            (failure.error_code or "FAILED", "red"),
+            f": {failure.error_message or ''}",
+        )
+        for failure in failures[:_ERRORS_SHOWN]
+    ]
+    codes = {failure.error_code for failure in failures}
+    if workflow.error_code is not None and workflow.error_code not in codes:
+        message = f": {workflow.error_message or ''}"
+        if workflow.error_code != "SUBWORKFLOW_FAILED" or not failures:
+            lines.append(Text.assemble("workflow  ", (workflow.error_code, "red"), message))
+    if not lines:
+        return
+    console.print("\n[bold]Errors[/]")
+    for line in lines:
+        console.print(Padding(line, (0, 0, 0, 2)))
+    if len(failures) > _ERRORS_SHOWN:
+        console.print("  and more; --json has all nodes", style="dim")
+
+
+def _place(failure: FailureRow, workflow: OverviewWorkflow) -> str:
+    where = "" if failure.workflow_id == workflow.id else f" in {failure.workflow_id}"
+    return f"{name_of(failure)}{where}"
+
+
+def _print_next_steps(console: Console, overview: WorkflowOverview) -> None:
+    workflow = overview.workflow
+    steps = _next_steps(workflow)
+    for node in overview.nodes:
+        if node.status == "RUNNING" and node.kind == "event" and len(steps) < 5:
+            steps[f'app.send_event("{node.event_name}", "{node.event_key}", ...)'] = (
+                f"ends the wait of {name_of(node)}"
+            )
+    if not steps:
+        return
+    console.print("\n[bold]What you can do[/]")
+    for command, meaning in steps.items():
+        console.print(Text.assemble(f"  {command}  ", (meaning, "dim")), soft_wrap=True)
+
+
+def _next_steps(workflow: OverviewWorkflow) -> dict[str, str]:
+    if workflow.parent_workflow_id is not None:
+        root = workflow.root_workflow_id or workflow.parent_workflow_id
+        return {f"horsies workflow show MODULE {root}": "the workflow it is a part of"}
+    command = "horsies workflow {} MODULE " + workflow.id
+    has_failed = workflow.counts.get("FAILED", 0) > 0
+    match workflow.status:
+        case "PENDING" | "RUNNING":
+            return {
+                command.format("pause"): "running tasks finish, nothing starts",
+                command.format("cancel"): "nothing starts any more, for good",
+            }
+        case "PAUSED":
+            after = "go on; what waits for failed nodes is skipped" if has_failed else "go on"
+            return {
+                command.format("resume"): after,
+                command.format("cancel"): "nothing starts any more, for good",
+            }
+        case "FAILED":
+            return {
+                command.format("retry"): "failed nodes run again, results are kept",
+                command.format("retry") + " --from NODE": "a node and all behind it run again",
+            }
+        case "COMPLETED":
+            return {command.format("retry") + " --from NODE": "a node and all behind it run again"}
+        case _:
+            return {}
