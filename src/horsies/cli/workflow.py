@@ -5,7 +5,7 @@ import json
 import sys
 from collections.abc import Callable
 from datetime import datetime
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NamedTuple, NoReturn, TypeVar
 
 import click
 
@@ -29,6 +29,14 @@ _FAILURES_READ = 11
 _IDS_NAMED = 5
 
 
+class _Found(NamedTuple):
+    """The workflow that a command line names."""
+
+    database: Database
+    locator: str
+    workflow_id: str
+
+
 @click.group("workflow")
 def command() -> None:
     """See and steer the workflows of an app.
@@ -42,7 +50,7 @@ def command() -> None:
 
 
 def _takes_workflow(function: Callable[..., object]) -> Callable[..., object]:
-    """Add [MODULE] ID and -m/--module; the command gets a database and a whole id."""
+    """Add [MODULE] ID and -m/--module; the command gets what they name."""
 
     @click.argument("words", nargs=-1, required=True, metavar="[MODULE] ID")
     @click.option("-m", "--module", help="The app: shop.queue:app or shop/queue.py:app.")
@@ -56,7 +64,8 @@ def _takes_workflow(function: Callable[..., object]) -> Callable[..., object]:
             case _:
                 raise click.UsageError("name the app and the workflow: MODULE ID, or -m MODULE ID")
         database = load_app(locator).get_broker().database
-        return function(database=database, workflow_id=_whole_id(database, workflow_id), **rest)
+        found = _Found(database, locator, _whole_id(database, workflow_id))
+        return function(found, **rest)
 
     return with_workflow
 
@@ -101,8 +110,7 @@ def list_command(
 @click.option("--mermaid", "is_mermaid", is_flag=True, help="Print the graph as mermaid text.")
 @click.option("--json", "is_json", is_flag=True, help="Print JSON for programs.")
 def show(
-    database: Database,
-    workflow_id: str,
+    found: _Found,
     *,
     deep: bool,
     is_whole: bool,
@@ -110,44 +118,44 @@ def show(
     is_json: bool,
 ) -> None:
     """Draw a workflow with the state of each node, its errors and waits."""
-    overview = _overview(database, workflow_id, deep=deep)
+    overview = _overview(found, deep=deep)
     if is_mermaid:
         click.echo(overview.to_mermaid(), nl=False)
     elif is_json:
         _print_json(_as_json(overview))
     else:
-        failures = _value(database.perform(read_failures(workflow_id, _FAILURES_READ)))
-        print_workflow(make_console(), overview, failures, is_whole=is_whole)
+        failures = _value(found.database.perform(read_failures(found.workflow_id, _FAILURES_READ)))
+        print_workflow(make_console(), overview, failures, found.locator, is_whole=is_whole)
 
 
 @command.command()
 @_takes_workflow
-def pause(database: Database, workflow_id: str) -> None:
+def pause(found: _Found) -> None:
     """Let running tasks finish and start nothing more.
 
     Exits with 1 if the workflow was not running.
     """
-    _steer(database, workflow_id, steering.pause(workflow_id), "paused")
+    _steer(found, steering.pause(found.workflow_id), "paused")
 
 
 @command.command()
 @_takes_workflow
-def resume(database: Database, workflow_id: str) -> None:
+def resume(found: _Found) -> None:
     """Let a paused workflow go on.
 
     Exits with 1 if the workflow was not paused.
     """
-    _steer(database, workflow_id, steering.resume(workflow_id), "resumed")
+    _steer(found, steering.resume(found.workflow_id), "resumed")
 
 
 @command.command()
 @_takes_workflow
-def cancel(database: Database, workflow_id: str) -> None:
+def cancel(found: _Found) -> None:
     """Start nothing more of a workflow, for good; running tasks finish.
 
     Exits with 1 if the workflow had ended.
     """
-    _steer(database, workflow_id, steering.cancel(workflow_id), "cancelled")
+    _steer(found, steering.cancel(found.workflow_id), "cancelled")
 
 
 @command.command()
@@ -155,16 +163,16 @@ def cancel(database: Database, workflow_id: str) -> None:
 @click.option(
     "--from", "from_node", metavar="NODE_ID", help="Run this node and all behind it again."
 )
-def retry(database: Database, workflow_id: str, from_node: str | None) -> None:
+def retry(found: _Found, from_node: str | None) -> None:
     """Run the failed nodes of a workflow again, and what was skipped behind them.
 
     Results of completed nodes are kept. Exits with 1 if nothing was retried.
     """
-    outcome = _value(database.perform(steering.retry(workflow_id, from_node)))
+    outcome = _value(found.database.perform(steering.retry(found.workflow_id, from_node)))
     if outcome == "retried":
-        _report(database, workflow_id, "retried")
+        _report(found, "retried")
         return
-    workflow = _overview(database, workflow_id).workflow
+    workflow = _overview(found).workflow
     if outcome == "no_node":
         _refuse(f"not retried: workflow {workflow.name} has no node {from_node}")
     if workflow.parent_workflow_id is not None:
@@ -187,25 +195,23 @@ def _whole_id(database: Database, prefix: str) -> str:
     raise click.ClickException(f"{prefix} is the beginning of several ids:\n{named}{more}")
 
 
-def _overview(database: Database, workflow_id: str, *, deep: bool = False) -> WorkflowOverview:
-    overview = _value(read_overview(database, workflow_id, deep=deep))
+def _overview(found: _Found, *, deep: bool = False) -> WorkflowOverview:
+    overview = _value(read_overview(found.database, found.workflow_id, deep=deep))
     if overview is None:
-        raise click.ClickException(f"there is no workflow {workflow_id} any more")
+        raise click.ClickException(f"there is no workflow {found.workflow_id} any more")
     return overview
 
 
-def _steer(
-    database: Database, workflow_id: str, operation: Operation[Scalar, bool | None], done: str
-) -> None:
-    if _value(database.perform(operation)):
-        _report(database, workflow_id, done)
+def _steer(found: _Found, operation: Operation[Scalar, bool | None], done: str) -> None:
+    if _value(found.database.perform(operation)):
+        _report(found, done)
         return
-    status = _overview(database, workflow_id).workflow.status
+    status = _overview(found).workflow.status
     _refuse(f"not {done}: the workflow is {status}")
 
 
-def _report(database: Database, workflow_id: str, done: str) -> None:
-    workflow = _overview(database, workflow_id).workflow
+def _report(found: _Found, done: str) -> None:
+    workflow = _overview(found).workflow
     click.echo(f"{done}: {workflow.name} {workflow.id}")
     click.echo(f"now {workflow.status}, {progress(workflow)}")
 

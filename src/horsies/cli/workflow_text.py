@@ -106,7 +106,9 @@ def node_text(
     now = overview.workflow.read_at
     child = overview.children.get(node.sub_workflow_id or "")
     if node.status in ("COMPLETED", "FAILED"):
-        parts = [node.error_code or "", _child_text(child), _took(node, now)]
+        # The failures of a child say more than that it failed.
+        code = node.error_code if child is None or not child.workflow.counts.get("FAILED") else None
+        parts = [code or "", _child_text(child), _took(node, now)]
     elif node.status == "SKIPPED":
         parts = [_skip_reason(node, overview.workflow, by_index)]
     elif node.status == "PENDING":
@@ -140,6 +142,8 @@ def _running(node: OverviewNode, now: datetime) -> str:
     if node.kind == "event":
         limit = f", until {until}" if until else ""
         return f"waits for event {node.event_name}, key {node.event_key}{limit}"
+    if node.started_at is None:
+        return f"runs again soon, {node.retry_count} tries before"
     retries = f", retry {node.retry_count}" if node.retry_count else ""
     return f"running {_took(node, now)}{retries}"
 
@@ -157,7 +161,7 @@ def _waits_for(node: OverviewNode, by_index: Mapping[int, OverviewNode]) -> str:
     dependencies = [by_index[index] for index in node.dependencies if index in by_index]
     names = [name_of(other) for other in dependencies if other.status not in _ENDED]
     if not names:
-        return "to be decided when the workflow goes on"
+        return "decided when the workflow goes on"
     if node.join_type == "any":
         return f"waits for any of {_list(names)}"
     if node.join_type == "quorum":

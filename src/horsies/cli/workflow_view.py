@@ -1,5 +1,8 @@
 """The screens of `horsies workflow`: the list, and one workflow with its graph."""
 
+import io
+import os
+import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
@@ -36,7 +39,10 @@ _ASCII = str.maketrans("─│├┤┼┴╰╯┊✔✘●○◌⊘◷⋮·…
 def make_console() -> Console:
     """A console for this terminal; what is read by programs is not cut at 80 columns."""
     console = Console(highlight=False)
-    return console if console.is_terminal else Console(highlight=False, width=160)
+    if not _is_unicode(console) and isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # names and messages may hold anything
+    is_sized = console.is_terminal or "COLUMNS" in os.environ
+    return console if is_sized else Console(highlight=False, width=160)
 
 
 def print_list(console: Console, page: WorkflowPage) -> None:
@@ -67,7 +73,12 @@ def print_list(console: Console, page: WorkflowPage) -> None:
 
 
 def print_workflow(
-    console: Console, overview: WorkflowOverview, failures: Sequence[FailureRow], *, is_whole: bool
+    console: Console,
+    overview: WorkflowOverview,
+    failures: Sequence[FailureRow],
+    locator: str,
+    *,
+    is_whole: bool,
 ) -> None:
     """The state of a workflow, its graph, what failed and what can be done."""
     workflow = overview.workflow
@@ -75,14 +86,14 @@ def print_workflow(
         Text.assemble((workflow.name, "bold"), f"  {workflow.id}  ", status_text(workflow.status)),
         soft_wrap=True,
     )
-    console.print(f"{progress(workflow)}{_times(workflow)}", style="dim", soft_wrap=True)
+    console.print(f"{progress(workflow)}{_times(workflow)}", style="dim")
     if workflow.parent_workflow_id is not None:
         console.print(f"part of {workflow.parent_workflow_id}", style="dim", soft_wrap=True)
     console.print()
     for line in graph_lines(overview, console.width, is_whole=is_whole):
         _print_line(console, line)
     _print_errors(console, workflow, failures)
-    _print_next_steps(console, overview)
+    _print_next_steps(console, overview, locator)
 
 
 def graph_lines(overview: WorkflowOverview, width: int, *, is_whole: bool = True) -> Iterator[Text]:
@@ -93,13 +104,15 @@ def graph_lines(overview: WorkflowOverview, width: int, *, is_whole: bool = True
     by_index = {node.task_index: node for node in overview.nodes}
     rails_width = max((len(row.left + row.right) for row in rows), default=0)
     name_width = min(_MAX_NAME, max((len(_name(row.group)) for row in rows), default=0))
+    below = ""
     for kept in rows if is_whole else _without_the_middle(rows):
         if isinstance(kept, list):
             yield Text(f"⋮ {len(kept)} rows: {_states(kept)}; --all shows them", "dim")
             continue
         row, node = kept, kept.group.first
         if row.is_apart:
-            yield Text()
+            yield Text(below, "dim")
+        below = row.below
         is_one = len(row.group.members) == 1
         status = node.status if is_one else group_status(row.group.members)
         said = node_text(node, overview, by_index) if is_one else group_text(row.group.members)
@@ -114,14 +127,18 @@ def graph_lines(overview: WorkflowOverview, width: int, *, is_whole: bool = True
         child = overview.children.get(node.sub_workflow_id or "") if is_one else None
         if child is not None and child.nodes:
             inner = width - len(row.below) - 4
-            for below in graph_lines(child, inner, is_whole=is_whole):
-                yield Text.assemble((f"{row.below}  ┊ ", "dim"), below)
+            for line_below in graph_lines(child, inner, is_whole=is_whole):
+                yield Text.assemble((f"{row.below}  ┊ ", "dim"), line_below)
 
 
 def _print_line(console: Console, line: Text) -> None:
-    if not console.encoding.lower().startswith("utf"):
+    if not _is_unicode(console):
         line = Text(line.plain.translate(_ASCII))
     console.print(line, no_wrap=True, overflow="ellipsis", crop=True)
+
+
+def _is_unicode(console: Console) -> bool:
+    return console.encoding.lower().startswith("utf")
 
 
 def _shown_ids(ids: Sequence[str], width: int) -> list[str]:
@@ -218,9 +235,9 @@ def _place(failure: FailureRow, workflow: OverviewWorkflow) -> str:
     return f"{name_of(failure)}{where}"
 
 
-def _print_next_steps(console: Console, overview: WorkflowOverview) -> None:
+def _print_next_steps(console: Console, overview: WorkflowOverview, locator: str) -> None:
     workflow = overview.workflow
-    steps = _next_steps(workflow)
+    steps = _next_steps(workflow, locator)
     for node in overview.nodes:
         if node.status == "RUNNING" and node.kind == "event" and len(steps) < 5:
             steps[f'app.send_event("{node.event_name}", "{node.event_key}", ...)'] = (
@@ -229,15 +246,17 @@ def _print_next_steps(console: Console, overview: WorkflowOverview) -> None:
     if not steps:
         return
     console.print("\n[bold]What you can do[/]")
-    for command, meaning in steps.items():
-        console.print(Text.assemble(f"  {command}  ", (meaning, "dim")), soft_wrap=True)
+    for step, meaning in steps.items():
+        is_short = len(step) + len(meaning) + 4 <= console.width
+        gap = "  " if is_short else "\n      "
+        console.print(Text.assemble(f"  {step}{gap}", (meaning, "dim")), soft_wrap=True)
 
 
-def _next_steps(workflow: OverviewWorkflow) -> dict[str, str]:
+def _next_steps(workflow: OverviewWorkflow, locator: str) -> dict[str, str]:
     if workflow.parent_workflow_id is not None:
         root = workflow.root_workflow_id or workflow.parent_workflow_id
-        return {f"horsies workflow show MODULE {root}": "the workflow it is a part of"}
-    command = "horsies workflow {} MODULE " + workflow.id
+        return {f"horsies workflow show {locator} {root}": "the workflow it is a part of"}
+    command = f"horsies workflow {{}} {locator} {workflow.id}"
     has_failed = workflow.counts.get("FAILED", 0) > 0
     match workflow.status:
         case "PENDING" | "RUNNING":
