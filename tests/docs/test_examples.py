@@ -56,7 +56,7 @@ def project() -> Iterator[Path]:
 
 @pytest.mark.slow
 def test_the_readme_example_prints_what_it_says(project: Path) -> None:
-    (example,) = blocks(ROOT / "README.md")
+    example, _ = blocks(ROOT / "README.md")
     (project / "shop.py").write_text(example)
 
     with worker(project, "shop.py", HORSIES_EMBEDDED="1"):
@@ -64,3 +64,14 @@ def test_the_readme_example_prints_what_it_says(project: Path) -> None:
 
     assert len(example.splitlines()) <= 20
     assert finished.stdout == "invoice-42.pdf\nNO_SUCH_ORDER\n", finished.stderr
+
+
+@pytest.mark.slow
+def test_the_readme_workflow_prints_what_it_says(project: Path) -> None:
+    _, example = blocks(ROOT / "README.md")
+    (project / "daily.py").write_text(example)
+
+    with worker(project, "daily.py", HORSIES_EMBEDDED="1"):
+        finished = run_python(project, "daily.py")
+
+    assert finished.stdout == "3 orders, 237.0 EUR\n", finished.stderr
