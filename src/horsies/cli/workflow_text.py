@@ -176,7 +176,8 @@ def _skip_reason(
     bad = [by_index[index] for index in node.dependencies if index in by_index]
     failed = [name_of(other) for other in bad if other.status == "FAILED"]
     skipped = [name_of(other) for other in bad if other.status == "SKIPPED"]
-    if workflow.status == "CANCELLED" and not failed:
+    # Only a join of all is lost with one failure; other nodes had still been waiting.
+    if workflow.status == "CANCELLED" and (not failed or node.join_type != "all"):
         return "skipped: the workflow was cancelled"
     if failed:
         return f"skipped: {_list(failed)} failed"
