@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, TypeVar
 
-from benchmarks import executors, ours, peers, raw, settings
+from benchmarks import executors, ours, peers, raw, settings, workflows
 from benchmarks.ours import WIDE, Drained
 from benchmarks.report import Figure, at_least, at_most
 from benchmarks.stage import fresh_database
@@ -34,6 +34,7 @@ class Targets:
             "caps": self._caps,
             "held": self._held,
             "history": self._history,
+            "workflows": self._workflows,
             "idle": self._idle,
             "executors": self._executors,
             "settings": lambda: settings.measured(say, is_quick=is_quick),
@@ -252,6 +253,36 @@ class Targets:
         name = f"drain with {size:,} finished rows"
         yield Figure("drain on a fresh table", fresh, "tasks/s")
         yield at_least(name, rate(found["old"][0]), "tasks/s", 0.9 * fresh)
+
+    def _workflows(self) -> Iterator[Figure]:
+        width, count = 50, self._count(100)
+        with peers.redis() as socket:
+            chords = partial(peers.measure, "celery_chord.py", socket or "", str(count // 5))
+            has_celery = self._has_peers and socket is not None
+            found = self._in_turn(
+                3,
+                celery=lambda _url: chords() if has_celery else None,
+                fans=lambda url: workflows.fans(url, width, count),
+                wide=lambda url: workflows.fans(url, 1_000, 1),
+                chain=lambda url: workflows.hop_ms(url, self._count(1_000)),
+            )
+        yield from peer_figures("celery chords 1 → 50 → 1, Redis", found["celery"])
+        own = statistics.median(found["fans"])
+        yield at_least(f"{count} workflows 1 → 50 → 1 at once", own, "nodes/s", 3_000)
+        if peer := done_rate(found["celery"]):
+            yield at_least("the same against 10 × celery", own, "nodes/s", 10 * peer)
+        yield Figure("1 → 1,000 → 1", statistics.median(found["wide"]), "nodes/s")
+        hop, single = min(found["chain"])
+        yield at_most("a chain, per hop, against 2 × send → result", hop, "ms", 2 * single)
+        drains = self._in_turn(
+            3,
+            without=lambda url: workflows.drain_beside_waiting(url, self._count(60_000), 0),
+            beside=lambda url: workflows.drain_beside_waiting(url, self._count(60_000), 100_000),
+        )
+        free = rate(drains["without"])
+        yield at_least(
+            "drain beside 100,000 waiting nodes", rate(drains["beside"]), "tasks/s", 0.95 * free
+        )
 
     def _idle(self) -> Iterator[Figure]:
         times = (8, 4) if self._is_quick else (60, 12)

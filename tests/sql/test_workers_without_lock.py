@@ -6,7 +6,7 @@ import psycopg
 import pytest
 
 from horsies.database.statement import run_blocking
-from horsies.recovery.statements import running_tasks_of_worker, workers_without_lock
+from horsies.recovery.statements import running_tasks_of_worker, watch_workers
 from horsies.worker.statements import hold_worker_lock
 from support.database import Database, at
 from support.eventually import eventually
@@ -21,7 +21,7 @@ def insert_worker(db: Database, worker_id: str, seconds: float = 0, *, holds: bo
 
 
 def absent(db: Database, seen_within: timedelta | None = None) -> list[str]:
-    return [worker.worker_id for worker in db.run(workers_without_lock(seen_within))]
+    return [worker.worker_id for worker in db.run(watch_workers(None, seen_within))]
 
 
 def test_worker_is_absent_once_its_session_ends(committing: Database, database_url: str) -> None:

@@ -21,7 +21,8 @@ SOURCE_FILES = sorted([*SOURCE.rglob("*.py"), *SOURCE.rglob("*.sql")])
 FILES = [
     *SOURCE_FILES,
     *sorted((ROOT / "tests").rglob("*.py")),
-    *sorted((ROOT / "benchmarks").rglob("*.py")),
+    *sorted((ROOT / "benchmarks").glob("*.py")),  # not those of the peers' environment
+    *sorted((ROOT / "benchmarks" / "peers").glob("*.py")),
 ]
 SQL_FUNCTIONS = sorted((SQL / "functions").rglob("*.sql"))
 # Pages that speak of the code as it is; decisions also tell how it was.

@@ -15,10 +15,9 @@ from horsies.recovery.process_identity import process_started_at
 from horsies.recovery.statements import (
     LostRun,
     WorkerWithoutLock,
-    is_elected,
     requeue_stale_claims,
     running_tasks_of_worker,
-    workers_without_lock,
+    watch_workers,
 )
 
 _logger = logging.getLogger("horsies.reaper")
@@ -46,17 +45,16 @@ class DeathWatch:
         self._config = config
         self._host_key = host_key
         self._own_id = own_id
-        self._is_electable = is_electable
+        # One watch per host is enough, and there must be one: only there does a pid tell.
+        self._office = f"death watch:{host_key}" if is_electable else None
         self._settled: set[str] = set()
         self._is_first = True
 
     async def run_once(self) -> int:
         """Look once, if this worker is the elected one; return how many tasks were recovered."""
-        if self._is_electable and not await self._is_elected():
-            return 0
         # At first all that were ever seen: nobody may have been there to notice.
-        seen_within = None if self._is_first else _RECENT
-        candidates = await self._connection.run(workers_without_lock(seen_within))
+        seen_within = _RECENT if self._office or not self._is_first else None
+        candidates = await self._connection.run(watch_workers(self._office, seen_within))
         self._is_first = False
         # Settled only as long as it is called dead: a worker may have been cut off for a moment.
         self._settled &= {worker.worker_id for worker in candidates}
@@ -65,11 +63,6 @@ class DeathWatch:
             if worker.worker_id not in self._settled and worker.worker_id != self._own_id:
                 recovered += await self._recover(worker)
         return recovered
-
-    async def _is_elected(self) -> bool:
-        """One watch per host is enough, and there must be one: only there does a pid tell."""
-        found = await self._connection.run(is_elected(f"death watch:{self._host_key}"))
-        return bool(found[0].value)
 
     async def _recover(self, worker: WorkerWithoutLock) -> int:
         requeued = lost = 0

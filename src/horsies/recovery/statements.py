@@ -147,14 +147,14 @@ def return_unheld_tasks(owner_id: str, held_ids: Sequence[str]) -> Statement[Sca
     return call("return_unheld_tasks", Scalar, owner_id=owner_id, held_ids=held_ids)
 
 
-def workers_without_lock(seen_within: timedelta | None) -> Statement[WorkerWithoutLock]:
-    """Workers whose session lock is free although they have held it."""
-    return call("workers_without_lock", WorkerWithoutLock, seen_within=seen_within)
+def watch_workers(
+    office: str | None, seen_within: timedelta | None
+) -> Statement[WorkerWithoutLock]:
+    """Workers whose session lock is free although they have held it.
 
-
-def is_elected(purpose: str) -> Statement[Scalar]:
-    """Whether this session is the elected one for that purpose; it stays so while it lives."""
-    return call("is_elected", Scalar, purpose=purpose)
+    With an office, only the one session that holds it is told; a new holder sees all ever seen.
+    """
+    return call("watch_workers", WorkerWithoutLock, office=office, seen_within=seen_within)
 
 
 def expired_tasks() -> Statement[ExpiredTask]:

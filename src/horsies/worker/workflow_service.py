@@ -11,6 +11,7 @@ from horsies.database.statement import is_transient
 from horsies.worker.service_connection import ServiceConnection
 from horsies.workflows.rows import NewRows
 from horsies.workflows.statements import (
+    Woken,
     fail_nodes,
     ready_subworkflows,
     start_workflows,
@@ -52,12 +53,13 @@ class WorkflowService:
     async def run_once(self) -> int:
         """End waits and start children, until there are none left; return how many."""
         self.is_settled = True
-        total = await self._end_waits() + await self._start_children()
+        found = await self._end_waits()
+        total = found.woken + (await self._start_children() if found.has_ready else 0)
         if self.is_settled and self._on_settled is not None:
             self._on_settled()
         return total
 
-    async def _end_waits(self) -> int:
+    async def _end_waits(self) -> Woken:
         total = 0
         while True:
             (found,) = await self._connection.run(wake_nodes(_BATCH))
@@ -66,7 +68,7 @@ class WorkflowService:
                 break
         next_after_s = _POLL_S if found.next_after_s is None else found.next_after_s
         self.interval_s = min(_POLL_S, max(0.001, float(next_after_s)))
-        return total
+        return found._replace(woken=total)
 
     async def _start_children(self) -> int:
         total = 0

@@ -25,6 +25,7 @@ class Woken(NamedTuple):
 
     woken: int
     next_after_s: float | None
+    has_ready: bool
 
 
 class WorkflowRow(NamedTuple):

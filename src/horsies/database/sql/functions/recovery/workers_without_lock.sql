@@ -1,5 +1,5 @@
 -- horsies_workers_without_lock: workers that held a session lock as long as they lived, and hold it no more.
--- Caller: recovery/death_watch.py. Reads only: recent snapshots by their time, or one index probe per worker ever seen; pg_locks once.
+-- Caller: horsies_watch_workers; workers of release 0.2. Reads only: recent snapshots by their time, or one index probe per worker ever seen; pg_locks once.
 create or replace function horsies_workers_without_lock(seen_within interval)
 returns table (worker_id text, hostname text, pid integer, pid_started_at double precision, host_key text)
 language plpgsql

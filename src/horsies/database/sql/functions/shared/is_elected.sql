@@ -1,5 +1,5 @@
 -- horsies_is_elected: whether this session does a work that one session at a time should do; it keeps the office while it lives.
--- Caller: recovery/death_watch.py. Locks: the advisory lock of that purpose, for the session, without waiting.
+-- For workers of release 0.2. Locks: the advisory lock of that purpose, for the session, without waiting.
 create or replace function horsies_is_elected(purpose text) returns boolean
 language plpgsql
 set search_path from current

@@ -6,8 +6,6 @@ language plpgsql
 set search_path from current
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
-set enable_hashjoin = off
-set enable_mergejoin = off
 as $$
 declare
     to_run text[];
@@ -23,12 +21,11 @@ begin
         select n.id::text, n.task_index,
             case when v.verdict = 'run' and n.open_dependencies > 0 and (n.workflow_ctx_from is not null or n.kind = 'each')
                       and horsies_reads_open_node(n.id) then 'wait' else v.verdict end as verdict
-        from unnest(node_ids) i(id)
-        join horsies_workflow_tasks n on n.id = i.id
-        join horsies_workflows w on w.id = n.workflow_id
+        from horsies_workflow_tasks n
         cross join lateral (select horsies_join_verdict(n.join_type, n.allow_failed_deps, n.min_success,
             cardinality(n.dependencies), n.open_dependencies, n.completed_dependencies) as verdict) v
-        where n.status = 'PENDING' and w.status = 'RUNNING') j;
-    update horsies_workflow_tasks n set status = 'SKIPPED' from unnest(to_skip) i(id) where n.id = i.id;
+        where n.id = any (node_ids) and n.status || '' = 'PENDING'
+          and (select w.status from horsies_workflows w where w.id = n.workflow_id) = 'RUNNING') j;
+    update horsies_workflow_tasks n set status = 'SKIPPED' where n.id = any (to_skip);
     return to_skip || horsies_ready_nodes(to_run);
 end $$;

@@ -6,8 +6,6 @@ language plpgsql
 set search_path from current
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
-set enable_hashjoin = off
-set enable_mergejoin = off
 as $$
 declare
     now_at timestamptz := horsies_now();
@@ -17,12 +15,12 @@ begin
     end if;
     insert into horsies_tasks as t (id, task_name, queue_name, priority, kwargs, sent_at, enqueued_at, good_until, max_retries,
         task_options, enqueue_sha, is_workflow_task, created_at, updated_at)
-    select n.id, n.task_name, n.queue_name, n.priority, horsies_node_kwargs(n.id), w.sent_at, now_at, n.good_until, n.max_retries,
+    select n.id, n.task_name, n.queue_name, n.priority, horsies_node_kwargs(n.id),
+        (select w.sent_at from horsies_workflows w where w.id = n.workflow_id), now_at, n.good_until, n.max_retries,
         n.task_options, n.id, true, now_at, now_at
-    from unnest(node_ids) with ordinality i(id, position)
-    join horsies_workflow_tasks n on n.id = i.id
-    join horsies_workflows w on w.id = n.workflow_id
-    order by i.position
+    from horsies_workflow_tasks n
+    where n.id = any (node_ids)
+    order by n.id
     on conflict (id) do update set
         status = 'PENDING', kwargs = excluded.kwargs, enqueued_at = now_at, good_until = excluded.good_until,
         retry_count = coalesce((select max(a.attempt) from horsies_task_attempts a where a.task_id = t.id), 0),

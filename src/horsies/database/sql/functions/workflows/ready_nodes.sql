@@ -7,8 +7,6 @@ language plpgsql
 set search_path from current
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
-set enable_hashjoin = off
-set enable_mergejoin = off
 as $$
 declare
     now_at timestamptz := horsies_now();
@@ -28,7 +26,7 @@ begin
             started_at = case when n.kind not in ('task', 'sub_workflow') then now_at end,
             wait_until = case when n.kind in ('sleep', 'event')
                 then coalesce((n.settings ->> 'until')::timestamptz, now_at + make_interval(secs => (n.settings ->> 'seconds')::double precision)) end
-        from unnest(node_ids) i(id) where n.id = i.id
+        where n.id = any (node_ids)
         returning n.id, n.kind)
     select coalesce(array_agg(r.id::text) filter (where r.kind = 'task'), '{}'),
         coalesce(array_agg(r.id::text) filter (where r.kind = 'each'), '{}'),

@@ -1,36 +1,40 @@
 -- horsies_settle_nodes: nodes take over how their tasks ended; returns the nodes. A task that has not ended changes nothing.
--- Caller: horsies_advance_tasks, horsies_recover_workflows, under the lock of the workflows.
+-- Caller: horsies_advance_tasks, horsies_recover_workflow, under the lock of the workflows.
 -- A missing result is made up from the task's status; recovery (checks_results) looks also whether it can be read.
+-- Row by row, as all loops of these functions: a join that was planned while the tables were small would cost n * n for n rows.
 create or replace function horsies_settle_nodes(task_ids text[], checks_results boolean) returns text[]
 language plpgsql
 set search_path from current
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
-set enable_hashjoin = off
-set enable_mergejoin = off
 as $$
 declare
     now_at timestamptz := horsies_now();
-    settled text[];
+    task record;
+    is_missing boolean;
+    is_ok boolean;
+    node_result text;
+    node_id text;
+    settled text[] := '{}';
 begin
-    with ended as (
-        select t.id, t.status, t.started_at, t.result, t.result is null or (checks_results and not horsies_is_result(t.result)) as is_missing
-        from unnest(task_ids) i(id) join horsies_tasks t on t.id = i.id
-        where t.status || '' in ('COMPLETED', 'FAILED', 'CANCELLED', 'EXPIRED')
-    ), judged as (
-        select e.id, e.started_at, e.status = 'COMPLETED' and not e.is_missing as is_ok,
-            case when e.is_missing then horsies_missing_result(e.id, e.status, e.result is not null) else e.result end as result
-        from ended e
-    ), changed as (
+    for task in
+        select t.id, t.status, t.started_at, t.result from horsies_tasks t
+        where t.id = any (task_ids) and t.status || '' in ('COMPLETED', 'FAILED', 'CANCELLED', 'EXPIRED')
+    loop
+        is_missing := task.result is null or (checks_results and not horsies_is_result(task.result));
+        is_ok := task.status = 'COMPLETED' and not is_missing;
+        node_result := case when is_missing then horsies_missing_result(task.id, task.status, task.result is not null) else task.result end;
         update horsies_workflow_tasks n set
-            status = case when j.is_ok then 'COMPLETED' else 'FAILED' end,
-            result = j.result,
-            error = case when not j.is_ok then horsies_error_of(j.result) end,
-            started_at = coalesce(n.started_at, j.started_at),
+            status = case when is_ok then 'COMPLETED' else 'FAILED' end,
+            result = node_result,
+            error = case when not is_ok then horsies_error_of(node_result) end,
+            started_at = coalesce(n.started_at, task.started_at),
             completed_at = now_at
-        from judged j
-        where n.task_id = j.id and n.status || '' in ('PENDING', 'READY', 'ENQUEUED', 'RUNNING')
-        returning n.id)
-    select coalesce(array_agg(c.id::text), '{}') into settled from changed c;
+        where n.task_id = task.id and n.status || '' in ('PENDING', 'READY', 'ENQUEUED', 'RUNNING')
+        returning n.id into node_id;
+        if found then
+            settled := settled || node_id;
+        end if;
+    end loop;
     return settled;
 end $$;

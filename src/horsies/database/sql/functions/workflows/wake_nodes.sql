@@ -1,7 +1,8 @@
 -- horsies_wake_nodes: ends the waits of nodes: a sleep whose time has come, an event that has arrived, or one that is overdue.
--- Returns how many, and the seconds until the next wait is over by time.
+-- Returns how many, the seconds until the next wait is over by time, and whether sub-workflows wait to be built.
 -- Caller: worker/workflow_service.py, woken by notifications and at the time it was told.  Locks: the trees of the workflows.
-create or replace function horsies_wake_nodes(batch_limit integer) returns table (woken integer, next_after double precision)
+create or replace function horsies_wake_nodes(batch_limit integer) returns table (
+    woken integer, next_after double precision, has_ready boolean)
 language plpgsql
 set search_path from current
 as $$
@@ -27,7 +28,8 @@ begin
         select cardinality(ended), extract(epoch from (
             select n.wait_until from horsies_workflow_tasks n join horsies_workflows w on w.id = n.workflow_id
             where n.wait_until < 'infinity' and n.status = 'RUNNING' and w.status = 'RUNNING'
-            order by n.wait_until limit 1) - now_at)::double precision;
+            order by n.wait_until limit 1) - now_at)::double precision,
+            exists (select from horsies_workflow_tasks n where n.status = 'READY' and n.kind = 'sub_workflow');
 end $$;
 
 -- horsies_end_waits: RUNNING -> COMPLETED or FAILED for waiting nodes, where what they wait for has come; returns those.
