@@ -18,9 +18,10 @@ begin
             left join horsies_workflows c on c.id = n.sub_workflow_id
             left join horsies_events e on n.event_name = e.name and n.event_key = e.key
             where n.workflow_id = l.id and case n.status
-                when 'PENDING' then horsies_join_verdict(n.join_type, n.allow_failed_deps, n.min_success, cardinality(n.dependencies),
+                when 'PENDING' then t.status in ('COMPLETED', 'FAILED', 'CANCELLED', 'EXPIRED') or horsies_join_verdict(n.join_type, n.allow_failed_deps, n.min_success, cardinality(n.dependencies),
                     n.open_dependencies, n.completed_dependencies) <> 'wait'
                 when 'READY' then n.kind = 'task' and (l.max_in_flight is null or n.task_index < l.next_index)
+                    and (t.id is null or t.status in ('COMPLETED', 'FAILED', 'CANCELLED', 'EXPIRED'))
                 when 'ENQUEUED' then t.id is null or t.status in ('COMPLETED', 'FAILED', 'CANCELLED', 'EXPIRED')
                 when 'RUNNING' then case
                     when n.task_id is not null then t.id is null or t.status in ('COMPLETED', 'FAILED', 'CANCELLED', 'EXPIRED')
@@ -74,13 +75,18 @@ begin
     if not exists (select from horsies_workflows w where w.id = of_workflow and w.status = 'RUNNING') then
         return;
     end if;
+    -- Rows written by hand tell their kind by is_subworkflow alone.
+    update horsies_workflow_tasks n set kind = 'sub_workflow' where n.workflow_id = of_workflow and n.is_subworkflow and n.kind = 'task';
+    if found and horsies_may_notify() then
+        perform pg_notify('horsies_workflow_wake', '');
+    end if;
     -- A node whose task has vanished never ran to an end that anyone knows: it is enqueued anew.
     update horsies_workflow_tasks n set status = 'PENDING', task_id = null, started_at = null
-    where n.workflow_id = of_workflow and (n.status in ('ENQUEUED', 'RUNNING') and n.kind = 'task'
+    where n.workflow_id = of_workflow and (n.status in ('READY', 'ENQUEUED', 'RUNNING') and n.kind = 'task'
             and not exists (select from horsies_tasks t where t.id = n.task_id)
-        or n.status = 'RUNNING' and n.kind in ('sub_workflow', 'each') and n.sub_workflow_id is null
-        or n.status = 'READY' and n.kind = 'task' and n.task_index < coalesce((
-            select w.next_index from horsies_workflows w where w.id = of_workflow and w.max_in_flight is not null), 2147483647));
+            and (n.status <> 'READY' or n.task_index < coalesce((
+                select w.next_index from horsies_workflows w where w.id = of_workflow and w.max_in_flight is not null), 2147483647))
+        or n.status = 'RUNNING' and n.kind in ('sub_workflow', 'each') and n.sub_workflow_id is null);
     perform horsies_recount_workflow(of_workflow);
     perform horsies_advance_nodes(
         horsies_settle_nodes(array(
