@@ -1,4 +1,4 @@
-"""Workflows as rows: start them, end their tasks as workers do, write them by hand, look at them."""
+"""Workflows as rows: started, ended as workers end them, written by hand, looked at."""
 
 import json
 import uuid

@@ -10,6 +10,7 @@ from support.workflow_model import ModelNode as N
 from support.workflow_rows import Flow, code_of, failure, ok
 
 C, F, S, P, E = "COMPLETED", "FAILED", "SKIPPED", "PENDING", "ENQUEUED"
+UNMET = "WORKFLOW_SUCCESS_CASE_NOT_MET"
 ALLOW = {"allow_failed_deps": True}
 
 # Two roots that end one after the other, and a node that waits for both: how the roots end,
@@ -80,18 +81,46 @@ def test_node_is_enqueued_once_although_its_dependencies_end_together(db: Databa
     assert flow.row["open_nodes"] == 1
 
 
-CASES: list[tuple[str, list[N], dict[int, bool], list[list[int]] | None, str, str | None]] = [
+CASES: list[tuple[Any, ...]] = [
     ("no-policy-all-ok", [N(), N()], {0: True, 1: True}, None, C, None),
     ("no-policy-one-failed", [N(), N()], {0: False, 1: True}, None, F, "BAD0"),
     ("no-policy-last-failure-counts", [N(), N()], {1: False, 0: False}, None, F, "BAD0"),
-    ("no-policy-failure-forgiven-by-no-one", [N(), N((0,), **ALLOW)], {0: False, 1: True}, None, F, "BAD0"),
-    ("no-policy-skips-are-no-failures", [N(), N(), N((0, 1), "any")], {0: True, 1: True, 2: True}, None, C, None),
+    (
+        "no-policy-failure-forgiven-by-no-one",
+        [N(), N((0,), **ALLOW)],
+        {0: False, 1: True},
+        None,
+        F,
+        "BAD0",
+    ),
+    (
+        "no-policy-skips-are-no-failures",
+        [N(), N(), N((0, 1), "any")],
+        {0: True, 1: True, 2: True},
+        None,
+        C,
+        None,
+    ),
     ("policy-met-although-another-failed", [N(), N()], {0: True, 1: False}, [[0]], C, None),
     ("policy-second-case-met", [N(), N()], {0: False, 1: True}, [[0], [1]], C, None),
-    ("policy-unmet-lowest-required-failure", [N(), N(), N()], {0: True, 2: False, 1: False}, [[1, 2]], F, "BAD1"),
-    ("policy-unmet-failure-of-another-is-no-cause", [N(), N((0,)), N()], {0: False, 2: True}, [[1]], F, "WORKFLOW_SUCCESS_CASE_NOT_MET"),
-    ("policy-skipped-does-not-count", [N(), N((0,))], {0: False}, [[1]], F, "WORKFLOW_SUCCESS_CASE_NOT_MET"),
-]  # fmt: skip
+    (
+        "policy-unmet-lowest-required-failure",
+        [N(), N(), N()],
+        {0: True, 2: False, 1: False},
+        [[1, 2]],
+        F,
+        "BAD1",
+    ),
+    (
+        "policy-unmet-failure-of-another-is-no-cause",
+        [N(), N((0,)), N()],
+        {0: False, 2: True},
+        [[1]],
+        F,
+        UNMET,
+    ),
+    ("policy-skipped-does-not-count", [N(), N((0,))], {0: False}, [[1]], F, UNMET),
+]
 
 
 @pytest.mark.parametrize(

@@ -70,6 +70,8 @@ create or replace function horsies_recover_workflow(of_workflow text) returns vo
 language plpgsql
 set search_path from current
 as $$
+declare
+    is_bounded boolean;
 begin
     perform horsies_lock_workflows(array[of_workflow]);
     if not exists (select from horsies_workflows w where w.id = of_workflow and w.status = 'RUNNING') then
@@ -81,11 +83,10 @@ begin
         perform pg_notify('horsies_workflow_wake', '');
     end if;
     -- A node whose task has vanished never ran to an end that anyone knows: it is enqueued anew.
-    update horsies_workflow_tasks n set status = 'PENDING', task_id = null, started_at = null
+    select w.max_in_flight is not null into is_bounded from horsies_workflows w where w.id = of_workflow;
+    update horsies_workflow_tasks n set status = case when is_bounded then 'READY' else 'PENDING' end, task_id = null, started_at = null
     where n.workflow_id = of_workflow and (n.status in ('READY', 'ENQUEUED', 'RUNNING') and n.kind = 'task'
             and not exists (select from horsies_tasks t where t.id = n.task_id)
-            and (n.status <> 'READY' or n.task_index < coalesce((
-                select w.next_index from horsies_workflows w where w.id = of_workflow and w.max_in_flight is not null), 2147483647))
         or n.status = 'RUNNING' and n.kind in ('sub_workflow', 'each') and n.sub_workflow_id is null);
     perform horsies_recount_workflow(of_workflow);
     perform horsies_advance_nodes(
@@ -124,8 +125,12 @@ begin
         from horsies_workflow_tasks d cross join unnest(d.dependencies) i(task_index)
         where d.workflow_id = of_workflow group by i.task_index) e
     where n.workflow_id = of_workflow and n.task_index = e.task_index and n.dependents <> e.dependents;
-    update horsies_workflows w set open_nodes = (
-        select count(*) from horsies_workflow_tasks n
-        where n.workflow_id = of_workflow and n.status not in ('COMPLETED', 'FAILED', 'SKIPPED'))
+    update horsies_workflows w set open_nodes = c.open_count, in_flight = c.in_flight,
+        next_index = case when w.max_in_flight is null then w.next_index else coalesce(c.next_ready, w.next_index) end
+    from (
+        select count(*) filter (where n.status not in ('COMPLETED', 'FAILED', 'SKIPPED')) as open_count,
+            count(*) filter (where n.status in ('ENQUEUED', 'RUNNING')) as in_flight,
+            min(n.task_index) filter (where n.status = 'READY') as next_ready
+        from horsies_workflow_tasks n where n.workflow_id = of_workflow) c
     where w.id = of_workflow;
 end $$;

@@ -16,6 +16,7 @@ begin
     ), changed as (
         update horsies_workflows w set
             open_nodes = w.open_nodes - c.ended_count,
+            in_flight = greatest(0, w.in_flight - c.ended_count),
             status = case when w.status = 'RUNNING' and w.on_error = 'pause' and c.errors is not null then 'PAUSED' else w.status end,
             error = case when c.errors is null or w.status in ('COMPLETED', 'FAILED', 'CANCELLED') then w.error
                          when w.on_error = 'pause' then coalesce(w.error, c.errors[1])

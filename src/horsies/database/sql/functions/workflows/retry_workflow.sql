@@ -59,7 +59,9 @@ begin
     update horsies_workflows w set status = 'RUNNING', result = null, error = null, completed_at = null, updated_at = now_at
     where w.id = of_workflow;
     update horsies_workflow_tasks n set
-        status = case when n.sub_workflow_id = any (children) then 'RUNNING' else 'PENDING' end,
+        status = case when n.sub_workflow_id = any (children) then 'RUNNING'
+                      when (select w.max_in_flight from horsies_workflows w where w.id = of_workflow) is not null then 'READY'
+                      else 'PENDING' end,
         task_id = null, result = null, error = null, started_at = null, completed_at = null, wait_until = null, sub_workflow_summary = null
     where n.workflow_id = of_workflow and n.task_index = any (again);
     perform horsies_recount_workflow(of_workflow);
