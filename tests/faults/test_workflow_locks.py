@@ -118,7 +118,7 @@ def test_sweep_and_pause_of_one_workflow_do_not_deadlock(first: Database, second
     flow.claims(0, starts=False)
     second.set_now(3600)
     config = RecoveryConfig(claimed_stale_threshold_ms=60_000)
-    steps = Reaper(None, config, host_key="here")._steps()  # type: ignore[arg-type]  # noqa: SLF001 - their order is the point
+    steps = Reaper(None, config, host_key="here")._steps()  # type: ignore[arg-type]
     assert len(steps) >= 2
     behind = Behind(second, recovery.sweep(steps))
 
