@@ -15,8 +15,10 @@ from horsies import (
     RecoveryConfig,
     RetryPolicy,
     TaskError,
+    TaskNode,
     TaskResult,
     WorkerResilienceConfig,
+    WorkflowDefinition,
 )
 
 URL = os.environ["HORSIES_FAULT_DATABASE_URL"]
@@ -122,6 +124,18 @@ async def interruptible(number: int, seconds: float = 0.0) -> TaskResult[int, Ta
     """Not in the ledger: an interrupted run is not an attempt."""
     await wait_async(seconds)
     return TaskResult(ok=number)
+
+
+class Pair(WorkflowDefinition[int]):
+    """A child workflow of two tasks, 11 and 12."""
+
+    name = "pair"
+    definition_key = f"faults.pair.{LEDGER}"  # the file is loaded once per scene
+    first = TaskNode(fn=coroutine, kwargs={"number": 11})
+    second = TaskNode(fn=coroutine, kwargs={"number": 12}, waits_for=[first])
+
+    class Meta:
+        output = "second"
 
 
 if __name__ == "__main__":  # a sender of its own: kind, number, seconds, options

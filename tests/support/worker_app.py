@@ -8,7 +8,7 @@ from typing import Any
 
 import psycopg
 
-from horsies import Horsies
+from horsies import Horsies, NodeKey, WorkflowContext, WorkflowMeta
 from horsies.config import AppConfig, PostgresConfig
 from horsies.result import TaskError, TaskResult
 
@@ -40,6 +40,19 @@ def record(number: int, seconds: float = 0.0) -> TaskResult[int, TaskError]:
 def record_low(number: int) -> TaskResult[int, TaskError]:
     _ledger().execute("insert into ledger (number, pid) values (%s, %s)", [number, os.getpid()])
     return TaskResult(ok=number)
+
+
+@app.task("tell", **_queue)
+def tell(
+    value: TaskResult[int, TaskError],
+    workflow_ctx: WorkflowContext | None = None,
+    workflow_meta: WorkflowMeta | None = None,
+) -> TaskResult[list[int], TaskError]:
+    """What a workflow hands to its node: an argument, the context, the metadata."""
+    assert workflow_ctx is not None
+    assert workflow_meta is not None
+    found = workflow_ctx.result_for(NodeKey[int]("one")).unwrap()
+    return TaskResult(ok=[value.unwrap(), found, workflow_meta.task_index])
 
 
 @app.task("look", **_queue)

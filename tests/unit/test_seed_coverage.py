@@ -7,16 +7,11 @@ TESTS = Path(__file__).parents[1]
 STATEMENTS = {f"S{number}" for number in range(1, 160)}
 # What later parts of the project bring; a number leaves this list with its first test.
 LATER = {
-    "S58": "workflows: deadlines of nodes",
-    "S63": "workflows: cancellation",
     "S75": "status over HTTP: the pid of an ended task",
     "S76": "status over HTTP: output",
     "S77": "status over HTTP: error",
     "S90": "status over HTTP: the six fields",
     "S93": "the dashboard's actions",
-    "S148": "workflows: replay of a stuck node",
-    "S149": "workflows: synthesized results",
-    "S150": "workflows: order of recovery",
 }
 
 

@@ -85,9 +85,17 @@ def is_transient(error: BaseException) -> bool:
     """Whether a service should back off and retry: the database is away, or busy for now."""
     if isinstance(error, psycopg.errors.ProgramLimitExceeded):
         return "NOTIFY" in str(error)  # its queue is full; the other limits are a row's own
+    if is_outdated_plan(error):
+        return True
     if isinstance(error, psycopg.errors.InternalError_):
         return "cache lookup failed for function" in str(error)  # a migration has replaced it
     return is_connection_failure(error) or isinstance(error, _TEMPORARY)
+
+
+def is_outdated_plan(error: BaseException) -> bool:
+    """Whether a migration has changed what a prepared statement returns; a new session knows."""
+    is_feature = isinstance(error, psycopg.errors.FeatureNotSupported)
+    return is_feature and "cached plan" in str(error)
 
 
 _UNREACHABLE = (

@@ -46,6 +46,7 @@ class WorkflowModel(Base):
     open_nodes: Mapped[int] = mapped_column(server_default=ZERO)
     max_in_flight: Mapped[int | None]
     next_index: Mapped[int] = mapped_column(server_default=ZERO)
+    in_flight: Mapped[int] = mapped_column(server_default=ZERO)
 
     __table_args__ = (
         Index(

@@ -121,11 +121,11 @@ class Reaper:
     def _steps(self) -> dict[str, timedelta | None]:
         """What every pass does, with the age from which a row is concerned."""
         config = self._config
-        steps: dict[str, timedelta | None] = {}
+        # Expiry first: it locks workflows, and they are locked before tasks (docs/states.md).
+        steps: dict[str, timedelta | None] = {"expire overdue tasks": None}
         if config.auto_requeue_stale_claimed:
             age = timedelta(milliseconds=config.claimed_stale_threshold_ms)
             steps["requeue stale claims"] = age
-        steps["expire overdue tasks"] = None
         if config.heartbeat_retention_hours is not None:
             steps["prune heartbeats"] = timedelta(hours=config.heartbeat_retention_hours)
         return steps
@@ -145,6 +145,7 @@ class Reaper:
                 for status in TASK_TERMINAL_STATES
             },
             "prune workflows": config.terminal_record_retention_hours,
+            "prune events": config.terminal_record_retention_hours,
         }
         return {step: timedelta(hours=kept) for step, kept in hours.items() if kept is not None}
 

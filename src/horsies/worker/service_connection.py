@@ -22,6 +22,7 @@ from horsies.database.statement import (
     Scalar,
     Statement,
     is_connection_failure,
+    is_outdated_plan,
     is_transient,
     run,
     run_pipelined,
@@ -195,7 +196,8 @@ class ServiceConnection:
         if is_read_only:  # a primary no more: the next connection looks for the one that is
             self._outage.on_read_only()
         is_idle = connection.pgconn.transaction_status == 0
-        if connection.closed or connection.broken or not is_idle or is_read_only:
+        is_useless = is_read_only or is_outdated_plan(error)
+        if connection.closed or connection.broken or not is_idle or is_useless:
             self._connection = None
             self._lost_pid = self._backend_pid
             await connection.close()

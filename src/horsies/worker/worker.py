@@ -89,7 +89,10 @@ class Worker:
         self._retry_notifier = RetryNotifier(self._serving)
         self._cancel_watch = CancelWatch(self._serving, self._dispatcher, worker_id)
         self._workflows = WorkflowService(
-            app, self._serving, on_settled=self._claimer.wake if settings.is_burst else None
+            app,
+            self._serving,
+            is_stopping=self.stopping.is_set,
+            on_settled=self._claimer.wake if settings.is_burst else None,
         )
         # Whether to look by itself what ended tasks leave to do in workflows: else it is told.
         self._looks_after_workflows = False

@@ -36,11 +36,14 @@ class WorkflowService:
         app: Horsies,
         connection: ServiceConnection,
         *,
+        is_stopping: Callable[[], bool],
         on_settled: Callable[[], None] | None = None,
     ) -> None:
         self._app = app
         self._connection = connection
         self._on_settled = on_settled
+        # A stopping worker may be an old release: children are built by those that stay.
+        self._is_stopping = is_stopping
         self.interval_s = _POLL_S
         self.woken = asyncio.Event()
         self.is_settled = False
@@ -54,7 +57,9 @@ class WorkflowService:
         """End waits and start children, until there are none left; return how many."""
         self.is_settled = True
         found = await self._end_waits()
-        total = found.woken + (await self._start_children() if found.has_ready else 0)
+        total = found.woken
+        if found.has_ready and not self._is_stopping():
+            total += await self._start_children()
         if self.is_settled and self._on_settled is not None:
             self._on_settled()
         return total

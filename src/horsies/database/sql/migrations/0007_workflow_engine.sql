@@ -8,6 +8,7 @@ create index horsies_tasks_claim_idx on horsies_tasks (queue_name, priority, enq
 alter table horsies_workflows add column if not exists open_nodes integer not null default 0;
 alter table horsies_workflows add column if not exists max_in_flight integer;
 alter table horsies_workflows add column if not exists next_index integer not null default 0;
+alter table horsies_workflows add column if not exists in_flight integer not null default 0;
 
 alter table horsies_workflow_tasks add column if not exists kind varchar(16) not null default 'task';
 alter table horsies_workflow_tasks add column if not exists dependents integer[] not null default '{}';

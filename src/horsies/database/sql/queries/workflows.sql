@@ -9,7 +9,7 @@ where w.id = any (%(ids)s::text[]);
 
 -- name: read_nodes
 select n.node_id, n.task_index, n.task_name,
-    case when n.status = 'ENQUEUED' and (t.status = 'RUNNING' or t.retry_count > 0) then 'RUNNING' else n.status end,
+    case when n.status = 'ENQUEUED' and (t.status = 'RUNNING' or t.next_retry_at is not null) then 'RUNNING' else n.status end,
     case when %(with_results)s then n.result end,
     coalesce(n.started_at, t.started_at), n.completed_at, n.kind, n.join_type, n.min_success, n.dependencies,
     n.sub_workflow_id, n.sub_workflow_summary, n.sub_definition_key, n.event_name
@@ -48,7 +48,7 @@ where w.id = any (%(ids)s::text[]) order by w.id limit 20000;
 
 -- name: overview_nodes
 select n.workflow_id, n.task_index, n.node_id, n.task_name, n.kind,
-    case when n.status = 'ENQUEUED' and (t.status = 'RUNNING' or t.retry_count > 0) then 'RUNNING' else n.status end as status,
+    case when n.status = 'ENQUEUED' and (t.status = 'RUNNING' or t.next_retry_at is not null) then 'RUNNING' else n.status end as status,
     coalesce(n.started_at, t.started_at) as started_at, n.completed_at, n.dependencies, n.join_type, n.min_success, n.queue_name,
     n.sub_workflow_id, n.wait_until, n.event_name, n.event_key, coalesce(t.retry_count, 0) as retry_count,
     coalesce(horsies_json(n.error) -> 'error_code' ->> '__builtin_task_code__', horsies_json(n.error) ->> 'error_code') as error_code,

@@ -53,3 +53,17 @@ begin
     get diagnostics pruned = row_count;
     return pruned;
 end $$;
+
+-- An event for which a node still waits in a workflow that has not ended is kept: a paused workflow takes it when it goes on.
+create or replace function horsies_prune_events(older_than interval, batch_limit integer) returns integer
+language plpgsql set search_path from current as $$
+declare pruned integer;
+begin
+    delete from horsies_events e where (e.name, e.key) in (
+        select o.name, o.key from horsies_events o
+        where o.sent_at < horsies_now() - older_than and not exists (
+            select from horsies_workflow_tasks n where n.event_name = o.name and n.event_key = o.key and n.status = 'RUNNING')
+        order by o.sent_at limit batch_limit for update skip locked);
+    get diagnostics pruned = row_count;
+    return pruned;
+end $$;

@@ -18,9 +18,10 @@ begin
             left join horsies_workflows c on c.id = n.sub_workflow_id
             left join horsies_events e on n.event_name = e.name and n.event_key = e.key
             where n.workflow_id = l.id and case n.status
-                when 'PENDING' then horsies_join_verdict(n.join_type, n.allow_failed_deps, n.min_success, cardinality(n.dependencies),
+                when 'PENDING' then t.status in ('COMPLETED', 'FAILED', 'CANCELLED', 'EXPIRED') or horsies_join_verdict(n.join_type, n.allow_failed_deps, n.min_success, cardinality(n.dependencies),
                     n.open_dependencies, n.completed_dependencies) <> 'wait'
                 when 'READY' then n.kind = 'task' and (l.max_in_flight is null or n.task_index < l.next_index)
+                    and (t.id is null or t.status in ('COMPLETED', 'FAILED', 'CANCELLED', 'EXPIRED'))
                 when 'ENQUEUED' then t.id is null or t.status in ('COMPLETED', 'FAILED', 'CANCELLED', 'EXPIRED')
                 when 'RUNNING' then case
                     when n.task_id is not null then t.id is null or t.status in ('COMPLETED', 'FAILED', 'CANCELLED', 'EXPIRED')
@@ -69,18 +70,24 @@ create or replace function horsies_recover_workflow(of_workflow text) returns vo
 language plpgsql
 set search_path from current
 as $$
+declare
+    is_bounded boolean;
 begin
     perform horsies_lock_workflows(array[of_workflow]);
     if not exists (select from horsies_workflows w where w.id = of_workflow and w.status = 'RUNNING') then
         return;
     end if;
+    -- Rows written by hand tell their kind by is_subworkflow alone.
+    update horsies_workflow_tasks n set kind = 'sub_workflow' where n.workflow_id = of_workflow and n.is_subworkflow and n.kind = 'task';
+    if found and horsies_may_notify() then
+        perform pg_notify('horsies_workflow_wake', '');
+    end if;
     -- A node whose task has vanished never ran to an end that anyone knows: it is enqueued anew.
-    update horsies_workflow_tasks n set status = 'PENDING', task_id = null, started_at = null
-    where n.workflow_id = of_workflow and (n.status in ('ENQUEUED', 'RUNNING') and n.kind = 'task'
+    select w.max_in_flight is not null into is_bounded from horsies_workflows w where w.id = of_workflow;
+    update horsies_workflow_tasks n set status = case when is_bounded then 'READY' else 'PENDING' end, task_id = null, started_at = null
+    where n.workflow_id = of_workflow and (n.status in ('READY', 'ENQUEUED', 'RUNNING') and n.kind = 'task'
             and not exists (select from horsies_tasks t where t.id = n.task_id)
-        or n.status = 'RUNNING' and n.kind in ('sub_workflow', 'each') and n.sub_workflow_id is null
-        or n.status = 'READY' and n.kind = 'task' and n.task_index < coalesce((
-            select w.next_index from horsies_workflows w where w.id = of_workflow and w.max_in_flight is not null), 2147483647));
+        or n.status = 'RUNNING' and n.kind in ('sub_workflow', 'each') and n.sub_workflow_id is null);
     perform horsies_recount_workflow(of_workflow);
     perform horsies_advance_nodes(
         horsies_settle_nodes(array(
@@ -118,8 +125,12 @@ begin
         from horsies_workflow_tasks d cross join unnest(d.dependencies) i(task_index)
         where d.workflow_id = of_workflow group by i.task_index) e
     where n.workflow_id = of_workflow and n.task_index = e.task_index and n.dependents <> e.dependents;
-    update horsies_workflows w set open_nodes = (
-        select count(*) from horsies_workflow_tasks n
-        where n.workflow_id = of_workflow and n.status not in ('COMPLETED', 'FAILED', 'SKIPPED'))
+    update horsies_workflows w set open_nodes = c.open_count, in_flight = c.in_flight,
+        next_index = case when w.max_in_flight is null then w.next_index else coalesce(c.next_ready, w.next_index) end
+    from (
+        select count(*) filter (where n.status not in ('COMPLETED', 'FAILED', 'SKIPPED')) as open_count,
+            count(*) filter (where n.status in ('ENQUEUED', 'RUNNING')) as in_flight,
+            min(n.task_index) filter (where n.status = 'READY') as next_ready
+        from horsies_workflow_tasks n where n.workflow_id = of_workflow) c
     where w.id = of_workflow;
 end $$;

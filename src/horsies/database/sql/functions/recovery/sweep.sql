@@ -1,5 +1,6 @@
 -- horsies_sweep: the reaper's steps that need no judgement of the worker's, one batch of each, in the order given.
--- Caller: recovery/reaper.py.  Locks: the sweep lock; one worker sweeps at a time, another gets no answer.
+-- Caller: recovery/reaper.py, which expires first: only that locks workflows, and they come before tasks (docs/states.md).
+-- Locks: the sweep lock; one worker sweeps at a time, another gets no answer.
 -- A step that fails says why and stops no other; what would meet every step alike (no disk, no locks, a shutdown) is raised.
 create or replace function horsies_sweep(steps text[], ages interval[], batch_limit integer)
 returns table (step text, changed integer, failure text)
@@ -20,6 +21,7 @@ begin
                 when 'expire overdue tasks' then changed := horsies_expire_tasks(batch_limit);
                 when 'prune heartbeats' then changed := horsies_prune_heartbeats(ages[i], batch_limit);
                 when 'prune worker states' then changed := horsies_prune_worker_states(ages[i], batch_limit);
+                when 'prune events' then changed := horsies_prune_events(ages[i], batch_limit);
                 when 'prune workflows' then changed := horsies_prune_workflows(ages[i], batch_limit);
                 else changed := horsies_prune_tasks(split_part(step, ' ', 2), ages[i], batch_limit);  -- 'prune FAILED tasks'
             end case;

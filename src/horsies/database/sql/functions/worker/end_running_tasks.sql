@@ -33,7 +33,7 @@ begin
 end $$;
 
 -- horsies_interrupt_tasks: RUNNING -> PENDING without counting an attempt (T17): runs interrupted by a drain, and runs
--- whose user code never began. One whose end was asked for meanwhile is CANCELLED instead (T14).
+-- whose user code never began. One whose end was asked for meanwhile, or whose workflow was cancelled, is CANCELLED instead (T14).
 -- Caller: worker/completer.py, which sorts by id.  Locks: horsies_tasks, by id.
 create or replace function horsies_interrupt_tasks(
     owner_id text, task_ids text[], claims timestamptz[], attempts integer[]
@@ -49,7 +49,8 @@ declare
 begin
     return query
         with returned as (
-            update horsies_tasks t set status = case when t.cancel_requested_at is null then 'PENDING' else 'CANCELLED' end,
+            update horsies_tasks t set status = case when t.cancel_requested_at is null
+                    and (not t.is_workflow_task or horsies_stopped_workflow(t.id) is distinct from 'CANCELLED') then 'PENDING' else 'CANCELLED' end,
                 claimed = false, claimed_at = null, claimed_by_worker_id = null,
                 claim_expires_at = null, started_at = null, worker_pid = null, worker_hostname = null,
                 worker_process_name = null, finalizing_at = null, finalizing_by_worker_id = null,

@@ -51,6 +51,7 @@ begin
             where w.id = any (array(select t.workflow_id from horsies_workflow_tree(of_workflow) t)) and w.status = 'PAUSED'
             returning w.id)
         select array_agg(c.id::text) into resumed from changed c;
+        perform horsies_recount_workflow(i.id) from unnest(resumed) i(id);  -- rows written by hand have no counts
         perform horsies_decide_workflows(resumed);
     end if;
     return was_paused;
@@ -63,14 +64,16 @@ as $$
 declare
     now_at timestamptz := horsies_now();
     was_open boolean;
+    tree text[];
 begin
     perform horsies_lock_workflows(array[of_workflow]);
     select w.status in ('PENDING', 'RUNNING', 'PAUSED') into was_open from horsies_workflows w where w.id = of_workflow;
     if was_open then
+        tree := array(select t.workflow_id from horsies_workflow_tree(of_workflow) t);
         update horsies_workflows w set status = 'CANCELLED', completed_at = now_at, updated_at = now_at
-        where w.id = any (array(select t.workflow_id from horsies_workflow_tree(of_workflow) t)) and w.status in ('PENDING', 'RUNNING', 'PAUSED');
-        -- The node of a cancelled child fails in a parent that goes on.
-        perform horsies_advance_nodes(horsies_end_workflows(array[of_workflow]));
+        where w.id = any (tree) and w.status in ('PENDING', 'RUNNING', 'PAUSED');
+        -- The node of a cancelled child fails, in a parent that goes on and in one that is cancelled with it.
+        perform horsies_advance_nodes(horsies_end_workflows(tree));
     end if;
     return was_open;
 end $$;

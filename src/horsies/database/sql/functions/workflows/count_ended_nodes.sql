@@ -21,6 +21,7 @@ begin
     loop
         update horsies_workflows w set
             open_nodes = w.open_nodes - counted.ended_count,
+            in_flight = greatest(0, w.in_flight - counted.ended_count),
             status = case when w.status = 'RUNNING' and w.on_error = 'pause' and counted.errors is not null then 'PAUSED' else w.status end,
             error = case when counted.errors is null or w.status in ('COMPLETED', 'FAILED', 'CANCELLED') then w.error
                          when w.on_error = 'pause' then coalesce(w.error, counted.errors[1])

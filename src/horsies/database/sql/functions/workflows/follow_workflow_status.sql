@@ -34,7 +34,7 @@ begin
         update horsies_tasks t set status = 'CANCELLED', claimed = false, claimed_at = null, claimed_by_worker_id = null,
             claim_expires_at = null, is_held = false, updated_at = now_at
         where t.id = any (own_tasks) and t.status || '' in ('PENDING', 'CLAIMED');
-        update horsies_workflow_tasks n set status = 'SKIPPED'
+        update horsies_workflow_tasks n set status = 'SKIPPED', started_at = null, wait_until = null
         where n.workflow_id = new.id and (n.status in ('PENDING', 'READY')
             or n.status in ('ENQUEUED', 'RUNNING') and n.kind in ('sleep', 'event')
             or n.status in ('ENQUEUED', 'RUNNING') and exists (

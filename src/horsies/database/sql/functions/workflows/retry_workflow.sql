@@ -59,15 +59,15 @@ begin
     update horsies_workflows w set status = 'RUNNING', result = null, error = null, completed_at = null, updated_at = now_at
     where w.id = of_workflow;
     update horsies_workflow_tasks n set
-        status = case when n.sub_workflow_id = any (children) then 'RUNNING' else 'PENDING' end,
-        task_id = null, result = null, error = null, started_at = null, completed_at = null, wait_until = null, sub_workflow_summary = null
+        status = case when n.sub_workflow_id = any (children) then 'RUNNING'
+                      when (select w.max_in_flight from horsies_workflows w where w.id = of_workflow) is not null then 'READY'
+                      else 'PENDING' end,
+        task_id = null, result = null, error = null, completed_at = null, wait_until = null, sub_workflow_summary = null,
+        started_at = case when n.sub_workflow_id = any (children) then n.started_at end
     where n.workflow_id = of_workflow and n.task_index = any (again);
     perform horsies_recount_workflow(of_workflow);
     for i in 1..cardinality(children) loop
         perform horsies_reset_workflow(children[i], null);
     end loop;
     perform horsies_decide_workflows(array[of_workflow]);
-    perform pg_notify('task_queue_' || q.queue_name, of_workflow)
-    from (select distinct n.queue_name from horsies_workflow_tasks n where n.workflow_id = of_workflow and n.status = 'ENQUEUED') q
-    where octet_length('task_queue_' || q.queue_name) <= 63 and horsies_may_notify();
 end $$;

@@ -49,7 +49,8 @@ begin
     where i.workflow_id = any (created);
     update horsies_workflow_tasks n set status = 'RUNNING', sub_workflow_id = i.id, started_at = now_at
     from jsonb_to_recordset(workflows) i(id text, parent_node_id text)
-    where n.id = i.parent_node_id and i.id = any (created);
+    where n.id = i.parent_node_id and n.status = 'READY' and exists (  -- also one that an earlier start has stored
+        select from horsies_workflows w where w.id = i.id and w.parent_workflow_id = n.workflow_id and w.parent_task_index = n.task_index);
     perform horsies_advance_nodes(horsies_decide_nodes(array(
         select n.id::text from unnest(created) i(id) join horsies_workflow_tasks n on n.workflow_id = i.id
         where n.dependencies = '{}')));

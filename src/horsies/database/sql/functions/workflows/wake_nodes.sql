@@ -9,20 +9,28 @@ as $$
 declare
     now_at timestamptz := horsies_now();
     due text[];
+    told text[];
     ended text[];
 begin
     due := array(
         select n.id::text from horsies_workflow_tasks n join horsies_workflows w on w.id = n.workflow_id
         where n.wait_until <= now_at and n.status = 'RUNNING' and w.status = 'RUNNING'
-        order by n.wait_until limit batch_limit)
-      || array(
+        order by n.wait_until limit batch_limit);
+    told := array(
         select n.id::text from horsies_events e
         join horsies_workflow_tasks n on n.event_name = e.name and n.event_key = e.key and n.status = 'RUNNING'
+        join horsies_workflows w on w.id = n.workflow_id and w.status = 'RUNNING'
         where e.is_new limit batch_limit);
+    due := array(select d.id from unnest(due || told) d(id) group by d.id);
     perform horsies_lock_workflows(array(select n.workflow_id::text from horsies_workflow_tasks n where n.id = any (due)));
     ended := horsies_end_waits(due);
     -- An event stays new for a while: a node that began to wait in a transaction still under way cannot be seen yet.
-    update horsies_events e set is_new = false where e.is_new and e.sent_at < now_at - interval '5 seconds';
+    -- One that a user's transaction is sending again is left: nobody waits for that transaction.
+    if cardinality(told) < batch_limit then
+        update horsies_events e set is_new = false where (e.name, e.key) in (
+            select o.name, o.key from horsies_events o where o.is_new and o.sent_at < now_at - interval '5 seconds'
+            order by o.name, o.key limit batch_limit for update skip locked);
+    end if;
     perform horsies_advance_nodes(ended);
     return query
         select cardinality(ended), extract(epoch from (

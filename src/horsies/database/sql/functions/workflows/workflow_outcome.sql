@@ -1,4 +1,5 @@
 -- horsies_workflow_error: the TaskError with which an ended workflow fails; null when it succeeds (docs/contract/workflows.md §6.2).
+-- Without a success policy the stored error stays: of the last failure under 'fail', of the first under 'pause' (docs/contract/workflows.md §6.1).
 create or replace function horsies_workflow_error(of_workflow text) returns text
 language plpgsql stable
 set search_path from current
@@ -9,7 +10,7 @@ declare
 begin
     select w.name, w.success_policy, w.error into workflow from horsies_workflows w where w.id = of_workflow;
     if workflow.success_policy is null then
-        return (select coalesce(n.error, workflow.error, horsies_task_error('WORKFLOW_FAILED', 'A node failed', null)::text)
+        return (select coalesce(workflow.error, n.error, horsies_error_of(n.result), horsies_task_error('WORKFLOW_FAILED', 'A node failed', null)::text)
             from horsies_workflow_tasks n where n.workflow_id = of_workflow and n.status = 'FAILED'
             order by n.completed_at desc nulls last, n.task_index desc limit 1);
     end if;
@@ -23,10 +24,10 @@ begin
         return null;
     end if;
     return coalesce((
-        select n.error from jsonb_array_elements(workflow.success_policy -> 'cases') c,
+        select coalesce(n.error, horsies_error_of(n.result)) from jsonb_array_elements(workflow.success_policy -> 'cases') c,
             jsonb_array_elements_text(c -> 'required_indices') r
         join horsies_workflow_tasks n on n.workflow_id = of_workflow and n.task_index = r::integer
-        where n.status = 'FAILED' and n.error is not null order by n.task_index limit 1),
+        where n.status = 'FAILED' and coalesce(n.error, horsies_error_of(n.result)) is not null order by n.task_index limit 1),
         horsies_task_error('WORKFLOW_SUCCESS_CASE_NOT_MET', 'No success case of workflow ' || workflow.name || ' was met', null)::text);
 end $$;
 
@@ -51,7 +52,11 @@ begin
     end if;
     return (select '{"__task_result__":true,"ok":{' || string_agg(to_json(coalesce(n.node_id, n.task_index::text))::text || ':'
             || coalesce(n.result, 'null'), ',' order by n.task_index) || '},"err":null}'
-        from horsies_workflow_tasks n where n.workflow_id = of_workflow and n.dependents = '{}');
+        from horsies_workflow_tasks n
+        -- By the dependencies: rows that were written by hand need not name their dependents.
+        where n.workflow_id = of_workflow and n.task_index not in (
+            select i.task_index from horsies_workflow_tasks d cross join unnest(d.dependencies) i(task_index)
+            where d.workflow_id = of_workflow and i.task_index is not null));
 end $$;
 
 -- horsies_workflow_summary: what the parent of a workflow keeps of it (SubWorkflowSummary).

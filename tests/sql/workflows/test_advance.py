@@ -1,18 +1,15 @@
 """Advancing: the SQL functions against a pure model, over random graphs and random ends."""
 
 import random
-import uuid
-from collections.abc import Sequence
-from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from horsies.workflows import statements
-from horsies.workflows.rows import NewNode, NewRows, NewWorkflow
-from support.database import FAILURE, OK, Database, at
+from support.database import FAILURE, OK, Database
 from support.workflow_model import Model, ModelNode
+from support.workflow_rows import end_tasks, stored
 
 QUICK = settings(
     max_examples=150,
@@ -43,44 +40,6 @@ def graphs(draw: st.DrawFn) -> list[ModelNode]:
     return nodes
 
 
-def stored(nodes: Sequence[ModelNode], **columns: Any) -> NewRows:
-    """The rows of a workflow of plain tasks."""
-    workflow_id = str(uuid.uuid4())
-    workflow = NewWorkflow(
-        id=workflow_id,
-        name="flow",
-        on_error=columns.get("on_error", "fail"),
-        output_task_index=columns.get("output"),
-        success_policy=columns.get("success_policy"),
-        definition_key="flow.v1",
-        sent_at=at(-1),
-        node_count=len(nodes),
-    )
-    dependents: dict[int, list[int]] = {}
-    for index, node in enumerate(nodes):
-        for dependency in node.dependencies:
-            dependents.setdefault(dependency, []).append(index)
-    return NewRows(
-        workflow,
-        [
-            NewNode(
-                id=str(uuid.uuid4()),
-                workflow_id=workflow_id,
-                task_index=index,
-                node_id=f"n{index}",
-                task_name="job",
-                dependencies=node.dependencies,
-                dependents=tuple(dependents.get(index, ())),
-                workflow_ctx_from=tuple(f"n{i}" for i in node.ctx_from) or None,
-                allow_failed_deps=node.allow_failed_deps,
-                join_type=node.join,
-                min_success=node.min_success,
-            )
-            for index, node in enumerate(nodes)
-        ],
-    )
-
-
 def states(db: Database, workflow_id: str) -> list[str]:
     rows = db.execute(
         "select status from horsies_workflow_tasks where workflow_id = %s order by task_index",
@@ -91,20 +50,6 @@ def states(db: Database, workflow_id: str) -> list[str]:
 
 def status(db: Database, workflow_id: str) -> str:
     return str(db.value("select status from horsies_workflows where id = %s", workflow_id))
-
-
-def end_tasks(db: Database, ended: dict[str, bool]) -> None:
-    """Tasks end, as a worker ends them: lock, end, advance."""
-    db.run(statements.lock_workflows_of_tasks(list(ended)))
-    for task_id, ok in ended.items():
-        db.execute(
-            "update horsies_tasks set status = %s, result = %s where id = %s",
-            "COMPLETED" if ok else "FAILED",
-            OK if ok else FAILURE,
-            task_id,
-        )
-    (failure,) = db.run(statements.advance_tasks(list(ended)))
-    assert failure.value is None
 
 
 @QUICK
@@ -147,6 +92,6 @@ def test_every_graph_goes_as_the_model_says(db: Database, data: st.DataObject) -
                 model.status = "PAUSED"  # a batch with a failure pauses before anything follows
             for index, ok in outcomes.items():
                 model.end(index, ok=ok)
-            end_tasks(db, {ids[index]: ok for index, ok in outcomes.items()})
+            end_tasks(db, {ids[index]: OK if ok else FAILURE for index, ok in outcomes.items()})
     else:
         pytest.fail("the workflow did not end")

@@ -1,0 +1,292 @@
+"""Starting from Python (docs/contract/workflows.md §8): values, and the user transactions."""
+
+import asyncio
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import asyncpg
+import psycopg
+import pytest
+from psycopg import AsyncConnection
+from sqlalchemy import NullPool, create_engine
+from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
+from sqlalchemy.orm import Session
+
+from horsies import (
+    Horsies,
+    PostgresConfig,
+    TaskError,
+    TaskResult,
+    WorkflowSpec,
+    WorkflowStartErrorCode,
+    from_node,
+)
+from horsies.workflows.start import start_many, start_many_async, start_workflow
+from support.apps import bad, good, make_app, working
+from support.database import Database
+from support.proxy import proxied
+
+NewApp = Callable[..., Horsies]
+
+
+def number_app(app: Horsies) -> Horsies:
+    @app.task("number")
+    async def number(value: int) -> TaskResult[int, TaskError]:
+        return TaskResult(ok=value)
+
+    @app.task("double")
+    async def double(value: TaskResult[int, TaskError]) -> TaskResult[int, TaskError]:
+        return TaskResult(ok=2 * value.unwrap())
+
+    return app
+
+
+@pytest.fixture
+def app(new_app: NewApp) -> Horsies:
+    return number_app(new_app())
+
+
+def doubling(app: Horsies, name: str = "doubling") -> WorkflowSpec[int]:
+    one = app.tasks["number"].node(node_id="one")(value=3)
+    two = app.tasks["double"].node(node_id="two")(value=from_node(one))
+    spec: WorkflowSpec[int] = app.workflow(name, [one, two], output=two, definition_key=f"{name}.1")
+    return spec
+
+
+def stored(db: Database) -> tuple[int, int, int]:
+    """How many workflows, nodes and tasks there are."""
+    return (
+        db.value("select count(*) from horsies_workflows"),
+        db.value("select count(*) from horsies_workflow_tasks"),
+        db.value("select count(*) from horsies_tasks"),
+    )
+
+
+def test_blocking_start_and_get(app: Horsies, db: Database) -> None:
+    handle = doubling(app).start().unwrap()
+
+    assert stored(db) == (1, 2, 1)
+    assert handle.get(timeout_ms=50).err_value.error_code == "WAIT_TIMEOUT"
+    assert handle.status().unwrap().value == "RUNNING"
+
+
+def test_same_id_and_name_is_the_same_workflow(app: Horsies, db: Database) -> None:
+    first = good(doubling(app).start("an-id"))
+    again = good(doubling(app).start("an-id"))
+
+    assert first.workflow_id == again.workflow_id == "an-id"
+    assert stored(db) == (1, 2, 1)
+
+
+def test_id_of_a_workflow_of_another_name_is_refused(app: Horsies, db: Database) -> None:
+    good(doubling(app).start("an-id"))
+
+    error = bad(doubling(app, "other").start("an-id"))
+
+    assert (error.code, error.retryable) == (WorkflowStartErrorCode.VALIDATION_FAILED, False)
+    assert (error.workflow_id, error.workflow_name) == ("an-id", "other")
+    assert stored(db) == (1, 2, 1)
+
+
+async def test_many_starts_of_one_id_at_once_give_one_workflow(app: Horsies, db: Database) -> None:
+    async with asyncio.TaskGroup() as group:
+        starts = [group.create_task(doubling(app).start_async("one")) for _ in range(20)]
+
+    assert {good(start.result()).workflow_id for start in starts} == {"one"}
+    assert stored(db) == (1, 2, 1)
+
+
+def test_start_without_broker_is_a_value(app: Horsies) -> None:
+    spec = WorkflowSpec(name="free", tasks=[app.tasks["number"].node(node_id="n")(value=1)])
+
+    error = bad(spec.start())
+
+    assert error.code is WorkflowStartErrorCode.BROKER_NOT_CONFIGURED
+    assert error.workflow_id
+
+
+def test_unresolved_queue_and_key_are_refused_at_start(app: Horsies, db: Database) -> None:
+    spec = WorkflowSpec(name="free", tasks=[app.tasks["number"].node(node_id="n")(value=1)])
+
+    error = bad(start_workflow(spec, app.get_broker()))
+
+    assert error.code is WorkflowStartErrorCode.VALIDATION_FAILED
+    assert "definition_key" in error.message
+    assert "has no queue" in error.message
+    assert stored(db) == (0, 0, 0)
+
+
+def test_arguments_over_the_limit_are_refused(new_app: NewApp, db: Database) -> None:
+    app = new_app(payload_max_bytes=1024)
+
+    @app.task("text")
+    async def text(value: str) -> TaskResult[None, TaskError]:
+        return TaskResult(ok=None)
+
+    spec = app.workflow("big", [text.node(node_id="n")(value="x" * 2000)], definition_key="big.1")
+
+    error = bad(spec.start())
+
+    assert error.code is WorkflowStartErrorCode.VALIDATION_FAILED
+    assert "payload_max_bytes" in error.message
+    assert stored(db) == (0, 0, 0)
+
+
+def test_suppressed_sends_start_nothing(
+    app: Horsies, db: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec = doubling(app)
+    monkeypatch.setenv("HORSIES_SUPPRESS_SENDS", "1")
+
+    error = bad(spec.start())
+
+    assert error.code is WorkflowStartErrorCode.VALIDATION_FAILED
+    assert stored(db) == (0, 0, 0)
+
+
+def test_failed_start_is_tried_again_under_its_id(database_url: str, db: Database) -> None:
+    with proxied(database_url) as (proxy, url):
+        app = number_app(make_app(url))
+        spec = doubling(app)
+        good(spec.start("warm"))
+        proxy.refuses = True
+        proxy.hang_up()
+        error = bad(spec.start("wanted"))
+        proxy.refuses = False
+        handle = good(spec.retry_start(error))
+        app.get_broker().close()
+
+    assert (error.code, error.retryable) == (WorkflowStartErrorCode.ENQUEUE_FAILED, True)
+    assert handle.workflow_id == error.workflow_id == "wanted"
+    assert stored(db) == (2, 4, 2)
+
+
+def test_retry_of_another_failure_or_workflow_is_refused(app: Horsies) -> None:
+    good(doubling(app).start("an-id"))
+    mismatch = bad(doubling(app, "other").start("an-id"))
+
+    assert bad(doubling(app, "other").retry_start(mismatch)).code is (
+        WorkflowStartErrorCode.VALIDATION_FAILED
+    )
+
+
+def test_start_resends_by_itself_after_a_cut(database_url: str, db: Database) -> None:
+    with proxied(database_url) as (proxy, url):
+        app = number_app(make_app(url, resend_on_transient_err=True))
+        spec = doubling(app)
+        good(spec.start())
+        proxy.hang_up()
+
+        handle = good(spec.start("again"))
+        app.get_broker().close()
+
+    assert handle.workflow_id == "again"
+    assert stored(db) == (2, 4, 2)
+
+
+def test_unreachable_database_is_a_retryable_value() -> None:
+    broker = PostgresConfig(database_url="postgresql://127.0.0.1:1/nowhere", pool_timeout=1.0)
+    app = number_app(make_app("", broker=broker))
+
+    error = bad(doubling(app).start())
+    app.get_broker().close()
+
+    assert (error.code, error.retryable) == (WorkflowStartErrorCode.ENQUEUE_FAILED, True)
+
+
+def test_many_start_together_or_not_at_all(app: Horsies, db: Database) -> None:
+    broker = app.get_broker()
+
+    handles = good(start_many([doubling(app) for _ in range(50)], broker))
+    unready = WorkflowSpec(name="x", tasks=[app.tasks["number"].node(node_id="n")(value=1)])
+    error = bad(start_many([doubling(app), unready], broker))
+
+    assert len({handle.workflow_id for handle in handles}) == 50
+    assert error.workflow_name == "x"
+    assert stored(db) == (50, 100, 50)
+
+
+async def test_many_started_awaitably_end(app: Horsies) -> None:
+    handles = good(await start_many_async([doubling(app) for _ in range(20)], app.get_broker()))
+
+    async with working(app):
+        results = [await handle.get_async(10_000) for handle in handles]
+
+    assert [result.unwrap() for result in results] == [6] * 20
+
+
+def alchemy(url: str, driver: str) -> str:
+    return url.replace("postgresql:", f"postgresql+{driver}:")
+
+
+@pytest.mark.parametrize("end", ["commit", "rollback"])
+@pytest.mark.parametrize("kind", ["psycopg", "SQLAlchemy connection", "SQLAlchemy session"])
+def test_workflow_appears_with_the_users_rows_or_not_at_all(
+    app: Horsies, db: Database, database_url: str, kind: str, end: str
+) -> None:
+    db.execute("create table orders (id integer)")
+    connection: Any
+    if kind == "psycopg":
+        connection = psycopg.connect(database_url)
+        insert: Callable[[], Any] = lambda: connection.execute("insert into orders values (1)")  # noqa: E731
+    else:
+        engine = create_engine(alchemy(database_url, "psycopg"), poolclass=NullPool)
+        connection = Session(engine) if kind.endswith("session") else engine.connect()
+        inner = connection.connection() if kind.endswith("session") else connection
+        insert = lambda: inner.exec_driver_sql("insert into orders values (1)")  # noqa: E731
+
+    insert()
+    handle = good(doubling(app).start(connection=connection))
+    before = stored(db)
+    getattr(connection, end)()
+    connection.close()
+
+    assert before == (0, 0, 0)
+    found = (db.value("select count(*) from orders"), *stored(db))
+    assert found == ((1, 1, 2, 1) if end == "commit" else (0, 0, 0, 0))
+    assert handle.status().is_ok() == (end == "commit")
+
+
+@pytest.mark.parametrize("end", ["commit", "rollback"])
+@pytest.mark.parametrize("kind", ["psycopg", "asyncpg", "SQLAlchemy session, asyncpg"])
+async def test_workflow_started_awaitably_joins_the_users_transaction(
+    app: Horsies, db: Database, database_url: str, kind: str, end: str
+) -> None:
+    connection: Any
+    if kind == "psycopg":
+        connection = await AsyncConnection.connect(database_url)
+        finish = getattr(connection, end)
+    elif kind == "asyncpg":
+        connection = await asyncpg.connect(database_url)
+        transaction = connection.transaction()
+        await transaction.start()
+        finish = getattr(transaction, end)
+    else:
+        engine = create_async_engine(alchemy(database_url, "asyncpg"), poolclass=NullPool)
+        connection = AsyncSession(engine)
+        finish = getattr(connection, end)
+
+    good(await doubling(app).start_async(connection=connection))
+    before = stored(db)
+    await finish()
+    await connection.close()
+
+    assert before == (0, 0, 0)
+    assert stored(db) == ((1, 2, 1) if end == "commit" else (0, 0, 0))
+
+
+@pytest.mark.seed("S58")
+async def test_deadline_of_a_node_is_that_of_its_task(app: Horsies, db: Database) -> None:
+    overdue = datetime.now(UTC) - timedelta(seconds=1)
+    late = app.tasks["number"].node(node_id="late", good_until=overdue)(value=1)
+    after = app.tasks["double"].node(node_id="after")(value=from_node(late))
+    spec = app.workflow("late", [late, after], definition_key="late.1")
+    handle = good(await spec.start_async())
+
+    async with working(app):
+        result = await handle.get_async(10_000)
+
+    assert result.err_value.error_code == "TASK_EXPIRED"
+    assert db.value("select good_until from horsies_tasks") == overdue
+    assert [i.status.value for i in (await handle.tasks_async()).unwrap()] == ["FAILED", "SKIPPED"]
