@@ -4,6 +4,9 @@
 create or replace function horsies_count_ended_nodes(ended_ids text[], out finished text[], out to_fill text[])
 language plpgsql
 set search_path from current
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
 as $$
 declare
     now_at timestamptz := horsies_now();

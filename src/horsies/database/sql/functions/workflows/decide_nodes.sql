@@ -28,7 +28,7 @@ begin
         join horsies_workflows w on w.id = n.workflow_id
         cross join lateral (select horsies_join_verdict(n.join_type, n.allow_failed_deps, n.min_success,
             cardinality(n.dependencies), n.open_dependencies, n.completed_dependencies) as verdict) v
-        where n.status = 'PENDING' and w.status = 'RUNNING') j;
+        where n.status || '' = 'PENDING' and w.status || '' = 'RUNNING') j;  -- found by id: an index of states would find all workflows
     update horsies_workflow_tasks n set status = 'SKIPPED' from unnest(to_skip) i(id) where n.id = i.id;
     return to_skip || horsies_ready_nodes(to_run);
 end $$;

@@ -23,7 +23,7 @@ begin
     from (
         select c.id, horsies_workflow_error(c.id) as error
         from unnest(workflow_ids) i(id) join horsies_workflows c on c.id = i.id
-        where c.status = 'RUNNING' and not exists (
+        where c.status || '' = 'RUNNING' and not exists (
             select from horsies_workflow_tasks n
             where n.workflow_id = c.id and n.status not in ('COMPLETED', 'FAILED', 'SKIPPED'))
         order by c.id) j
@@ -32,7 +32,7 @@ begin
     with children as (
         select w.id, w.status, w.result, w.error, w.parent_workflow_id, w.parent_task_index, horsies_workflow_summary(w.id) as summary
         from unnest(workflow_ids) i(id) join horsies_workflows w on w.id = i.id
-        where w.parent_workflow_id is not null and w.status in ('COMPLETED', 'FAILED', 'CANCELLED')
+        where w.parent_workflow_id is not null and w.status || '' in ('COMPLETED', 'FAILED', 'CANCELLED')
     ), changed as (
         update horsies_workflow_tasks n set
             status = case c.status when 'COMPLETED' then 'COMPLETED' else 'FAILED' end,
