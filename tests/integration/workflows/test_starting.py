@@ -1,4 +1,4 @@
-"""Starting from Python (workflows.md §8): failures are values; the user's transaction."""
+"""Starts from Python (docs/contract/workflows.md §8): failures are values."""
 
 import asyncio
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Pause, resume, cancel (workflows.md §7) and what they mean for tasks, nodes and children."""
+"""Pause, resume, cancel (docs/contract/workflows.md §7): tasks, nodes and children follow."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Joins, failure policies and success policies: one table, row by row (workflows.md §5, §6)."""
+"""Joins, failure and success policies, row by row (docs/contract/workflows.md §5)."""
 
 import json
 from typing import Any

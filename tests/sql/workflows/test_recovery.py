@@ -1,4 +1,4 @@
-"""Recovery (workflows.md §10): every repair, on rows that were written by hand as well."""
+"""Recovery (docs/contract/workflows.md §10): every repair, also of rows written by hand."""
 
 import uuid
 from typing import Any

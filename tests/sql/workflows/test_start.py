@@ -1,4 +1,4 @@
-"""Starting workflows (workflows.md §8): one transaction, one receipt each."""
+"""Starting workflows (docs/contract/workflows.md §8): one transaction, one receipt each."""
 
 import threading
 
