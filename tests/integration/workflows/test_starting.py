@@ -1,4 +1,4 @@
-"""Starting from Python (docs/contract/workflows.md §8): values, and the user transactions."""
+"""Starts from Python (docs/contract/workflows.md §8): failures are values."""
 
 import asyncio
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Pause, resume, cancel (docs/contract/workflows.md §7): what they mean for tasks and nodes."""
+"""Pause, resume, cancel (docs/contract/workflows.md §7): tasks, nodes and children follow."""
 
 import pytest
 

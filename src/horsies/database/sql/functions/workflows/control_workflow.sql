@@ -6,6 +6,9 @@
 create or replace function horsies_workflow_tree(of_workflow text) returns table (workflow_id text, depth integer)
 language plpgsql stable
 set search_path from current
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
 as $$
 begin
     return query
@@ -19,6 +22,9 @@ end $$;
 create or replace function horsies_pause_workflow(of_workflow text) returns boolean
 language plpgsql
 set search_path from current
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
 as $$
 declare
     now_at timestamptz := horsies_now();
@@ -28,7 +34,7 @@ begin
     select w.status = 'RUNNING' into was_running from horsies_workflows w where w.id = of_workflow;
     if was_running then
         update horsies_workflows w set status = 'PAUSED', updated_at = now_at
-        where w.id = any (array(select t.workflow_id from horsies_workflow_tree(of_workflow) t)) and w.status = 'RUNNING';
+        where w.id = any (array(select t.workflow_id from horsies_workflow_tree(of_workflow) t)) and w.status || '' = 'RUNNING';
     end if;
     return was_running;
 end $$;
@@ -37,6 +43,9 @@ end $$;
 create or replace function horsies_resume_workflow(of_workflow text) returns boolean
 language plpgsql
 set search_path from current
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
 as $$
 declare
     now_at timestamptz := horsies_now();
@@ -48,7 +57,7 @@ begin
     if was_paused then
         with changed as (
             update horsies_workflows w set status = 'RUNNING', updated_at = now_at
-            where w.id = any (array(select t.workflow_id from horsies_workflow_tree(of_workflow) t)) and w.status = 'PAUSED'
+            where w.id = any (array(select t.workflow_id from horsies_workflow_tree(of_workflow) t)) and w.status || '' = 'PAUSED'
             returning w.id)
         select array_agg(c.id::text) into resumed from changed c;
         perform horsies_recount_workflow(i.id) from unnest(resumed) i(id);  -- rows written by hand have no counts
@@ -60,6 +69,9 @@ end $$;
 create or replace function horsies_cancel_workflow(of_workflow text) returns boolean
 language plpgsql
 set search_path from current
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
 as $$
 declare
     now_at timestamptz := horsies_now();
@@ -71,7 +83,7 @@ begin
     if was_open then
         tree := array(select t.workflow_id from horsies_workflow_tree(of_workflow) t);
         update horsies_workflows w set status = 'CANCELLED', completed_at = now_at, updated_at = now_at
-        where w.id = any (tree) and w.status in ('PENDING', 'RUNNING', 'PAUSED');
+        where w.id = any (tree) and w.status || '' in ('PENDING', 'RUNNING', 'PAUSED');
         -- The node of a cancelled child fails, in a parent that goes on and in one that is cancelled with it.
         perform horsies_advance_nodes(horsies_end_workflows(tree));
     end if;
@@ -84,15 +96,18 @@ end $$;
 create or replace function horsies_decide_workflows(workflow_ids text[]) returns void
 language plpgsql
 set search_path from current
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
 as $$
 begin
     perform horsies_advance_nodes(
         horsies_decide_nodes(array(
             select n.id::text from unnest(workflow_ids) i(id) join horsies_workflow_tasks n on n.workflow_id = i.id
-            where n.status = 'PENDING'))
+            where n.status || '' = 'PENDING'))
         || horsies_end_waits(array(
             select n.id::text from unnest(workflow_ids) i(id) join horsies_workflow_tasks n on n.workflow_id = i.id
-            where n.status = 'RUNNING' and n.kind in ('sleep', 'event')))
+            where n.status || '' = 'RUNNING' and n.kind in ('sleep', 'event')))
         || horsies_fill_workflows(workflow_ids)
         || horsies_end_workflows(workflow_ids));
 end $$;

@@ -3,6 +3,9 @@
 create or replace function horsies_fail_nodes(node_ids text[], results text[]) returns integer
 language plpgsql
 set search_path from current
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
 as $$
 declare
     now_at timestamptz := horsies_now();
@@ -25,11 +28,14 @@ create or replace function horsies_ready_subworkflows(batch_limit integer) retur
     node_id text, workflow_id text, definition_key text, kwargs text)
 language plpgsql stable
 set search_path from current
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
 as $$
 begin
     return query
         select n.id::text, n.workflow_id::text, n.sub_definition_key::text, horsies_node_kwargs(n.id)
         from horsies_workflow_tasks n join horsies_workflows w on w.id = n.workflow_id
-        where n.status = 'READY' and n.kind = 'sub_workflow' and w.status = 'RUNNING'
+        where n.status = 'READY' and n.kind = 'sub_workflow' and w.status || '' = 'RUNNING'
         order by n.id limit batch_limit;
 end $$;

@@ -18,7 +18,7 @@ begin
     for bounded in
         select w.id, w.max_in_flight - w.in_flight as room, w.next_index
         from unnest(workflow_ids) i(id) join horsies_workflows w on w.id = i.id
-        where w.status = 'RUNNING' and w.max_in_flight > w.in_flight
+        where w.status || '' = 'RUNNING' and w.max_in_flight > w.in_flight
     loop
         select coalesce(array_agg(r.id::text order by r.task_index), '{}'), max(r.task_index) into next_nodes, last_index
         from (

@@ -6,6 +6,9 @@
 create or replace function horsies_follow_workflow_status() returns trigger
 language plpgsql
 set search_path from current
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
 as $$
 declare
     now_at timestamptz := horsies_now();
@@ -37,8 +40,8 @@ begin
         update horsies_workflow_tasks n set status = 'SKIPPED', started_at = null, wait_until = null
         where n.workflow_id = new.id and (n.status in ('PENDING', 'READY')
             or n.status in ('ENQUEUED', 'RUNNING') and n.kind in ('sleep', 'event')
-            or n.status in ('ENQUEUED', 'RUNNING') and exists (
-                select from horsies_tasks t where t.id = n.task_id and t.status || '' = 'CANCELLED'));
+            or n.status in ('ENQUEUED', 'RUNNING') 
+                and (select t.status from horsies_tasks t where t.id = n.task_id) = 'CANCELLED');
     end if;
     return null;
 end $$;

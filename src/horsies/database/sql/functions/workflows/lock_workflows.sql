@@ -3,6 +3,9 @@
 create or replace function horsies_lock_workflows(workflow_ids text[]) returns void
 language plpgsql
 set search_path from current
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
 as $$
 begin
     perform from horsies_workflows r
@@ -17,6 +20,8 @@ create or replace function horsies_lock_workflows_of_tasks(task_ids text[]) retu
 language plpgsql
 set search_path from current
 set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
 as $$
 begin
     perform horsies_lock_workflows(array(

@@ -6,6 +6,9 @@
 create or replace function horsies_retry_workflow(of_workflow text, from_node text) returns text
 language plpgsql
 set search_path from current
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
 as $$
 declare
     workflow record;
@@ -31,6 +34,9 @@ end $$;
 create or replace function horsies_reset_workflow(of_workflow text, from_index integer) returns void
 language plpgsql
 set search_path from current
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
 as $$
 declare
     now_at timestamptz := horsies_now();

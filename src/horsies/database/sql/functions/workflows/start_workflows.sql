@@ -6,12 +6,15 @@
 create or replace function horsies_start_workflows(workflows jsonb, nodes jsonb) returns table (workflow_id text, outcome text)
 language plpgsql
 set search_path from current
-set enable_hashjoin = on
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
 as $$
 #variable_conflict use_column
 declare
     now_at timestamptz := horsies_now();
     created text[];
+    child record;
 begin
     perform horsies_lock_workflows(array(
         select n.workflow_id::text from jsonb_to_recordset(workflows) i(parent_node_id text)
@@ -21,9 +24,9 @@ begin
             coalesce(pw.root_workflow_id, pw.id) as root_id
         from jsonb_to_recordset(workflows) i(id text, name text, on_error text, output_task_index integer, success_policy jsonb,
             definition_key text, sent_at timestamptz, node_count integer, parent_node_id text)
-        left join horsies_workflow_tasks p on p.id = i.parent_node_id and p.status = 'READY'
+        left join horsies_workflow_tasks p on p.id = i.parent_node_id and p.status || '' = 'READY'
         left join horsies_workflows pw on pw.id = p.workflow_id
-        where i.parent_node_id is null or pw.status = 'RUNNING'
+        where i.parent_node_id is null or pw.status || '' = 'RUNNING'
     ), inserted as (
         insert into horsies_workflows (id, name, status, on_error, output_task_index, success_policy, definition_key,
             parent_workflow_id, parent_task_index, depth, root_workflow_id, sent_at, created_at, started_at, updated_at, open_nodes)
@@ -47,10 +50,14 @@ begin
         allow_failed_deps boolean, join_type text, min_success integer, task_options text, good_until timestamptz,
         max_retries integer, kind text, settings jsonb, sub_definition_key text)
     where i.workflow_id = any (created);
-    update horsies_workflow_tasks n set status = 'RUNNING', sub_workflow_id = i.id, started_at = now_at
-    from jsonb_to_recordset(workflows) i(id text, parent_node_id text)
-    where n.id = i.parent_node_id and n.status = 'READY' and exists (  -- also one that an earlier start has stored
-        select from horsies_workflows w where w.id = i.id and w.parent_workflow_id = n.workflow_id and w.parent_task_index = n.task_index);
+    for child in
+        select i.id, i.parent_node_id from jsonb_to_recordset(workflows) i(id text, parent_node_id text) where i.parent_node_id is not null
+    loop
+        update horsies_workflow_tasks n set status = 'RUNNING', sub_workflow_id = child.id, started_at = now_at
+        where n.id = child.parent_node_id and n.status || '' = 'READY' and exists (  -- also one that an earlier start has stored
+            select from horsies_workflows w
+            where w.id = child.id and w.parent_workflow_id = n.workflow_id and w.parent_task_index = n.task_index);
+    end loop;
     perform horsies_advance_nodes(horsies_decide_nodes(array(
         select n.id::text from unnest(created) i(id) join horsies_workflow_tasks n on n.workflow_id = i.id
         where n.dependencies = '{}')));

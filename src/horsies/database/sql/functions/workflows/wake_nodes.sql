@@ -5,6 +5,9 @@ create or replace function horsies_wake_nodes(batch_limit integer) returns table
     woken integer, next_after double precision, has_ready boolean)
 language plpgsql
 set search_path from current
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
 as $$
 declare
     now_at timestamptz := horsies_now();
@@ -14,12 +17,12 @@ declare
 begin
     due := array(
         select n.id::text from horsies_workflow_tasks n join horsies_workflows w on w.id = n.workflow_id
-        where n.wait_until <= now_at and n.status = 'RUNNING' and w.status = 'RUNNING'
+        where n.wait_until <= now_at and n.status = 'RUNNING' and w.status || '' = 'RUNNING'
         order by n.wait_until limit batch_limit);
     told := array(
         select n.id::text from horsies_events e
         join horsies_workflow_tasks n on n.event_name = e.name and n.event_key = e.key and n.status = 'RUNNING'
-        join horsies_workflows w on w.id = n.workflow_id and w.status = 'RUNNING'
+        join horsies_workflows w on w.id = n.workflow_id and w.status || '' = 'RUNNING'
         where e.is_new limit batch_limit);
     due := array(select d.id from unnest(due || told) d(id) group by d.id);
     perform horsies_lock_workflows(array(select n.workflow_id::text from horsies_workflow_tasks n where n.id = any (due)));
@@ -35,7 +38,7 @@ begin
     return query
         select cardinality(ended), extract(epoch from (
             select n.wait_until from horsies_workflow_tasks n join horsies_workflows w on w.id = n.workflow_id
-            where n.wait_until < 'infinity' and n.status = 'RUNNING' and w.status = 'RUNNING'
+            where n.wait_until < 'infinity' and n.status = 'RUNNING' and w.status || '' = 'RUNNING'
             order by n.wait_until limit 1) - now_at)::double precision,
             exists (select from horsies_workflow_tasks n where n.status = 'READY' and n.kind = 'sub_workflow');
 end $$;
@@ -45,6 +48,9 @@ end $$;
 create or replace function horsies_end_waits(node_ids text[]) returns text[]
 language plpgsql
 set search_path from current
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
 as $$
 declare
     now_at timestamptz := horsies_now();
@@ -63,7 +69,7 @@ begin
             from unnest(node_ids) i(id) join horsies_workflow_tasks n on n.id = i.id
             join horsies_workflows w on w.id = n.workflow_id
             left join horsies_events e on n.kind = 'event' and e.name = n.event_name and e.key = n.event_key
-            where n.kind in ('sleep', 'event') and n.status = 'RUNNING' and w.status = 'RUNNING'
+            where n.kind in ('sleep', 'event') and n.status || '' = 'RUNNING' and w.status || '' = 'RUNNING'
               and (n.wait_until <= now_at or e.name is not null)) c
         where n.id = c.id
         returning n.id)

@@ -1,0 +1,114 @@
+"""Hot statements of workflows among 100,000 waiting nodes: by index, reading what they change."""
+
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+
+from horsies.workflows import statements
+from support import cluster
+from support.database import Database
+from support.faults import IS_SHORT
+from support.workflow_model import ModelNode as N
+from support.workflow_rows import Flow
+
+TABLES = ("horsies_workflows", "horsies_workflow_tasks", "horsies_tasks", "horsies_events")
+FILL = """
+insert into horsies_workflows (id, name, status, root_workflow_id, open_nodes)
+select 'w' || n, 'flow', case when n % 2 = 0 then 'RUNNING' else 'PAUSED' end, 'w' || n, 100
+from generate_series(1, 1000) n;
+insert into horsies_workflow_tasks (id, workflow_id, task_index, node_id, task_name, task_kwargs, dependencies, open_dependencies)
+select 'w' || w || '-' || i, 'w' || w, i, 'n' || i, 'job', '{}', case when i = 0 then '{}'::integer[] else array[i - 1] end,
+    case when i = 0 then 0 else 1 end
+from generate_series(1, 1000) w, generate_series(0, 99) i;
+insert into horsies_tasks (id, task_name, queue_name, enqueue_sha, enqueued_at, is_workflow_task, is_held)
+select 'w' || w || '-0', 'job', 'held', 'x', timestamptz '2030-01-01 11:00+00', true, true from generate_series(1, 1000) w
+"""  # noqa: E501
+
+
+# Filling takes seconds: `make test` takes the statistics with which plans go wrong sooner.
+STATISTICS = ["statistics of empty tables", "fresh statistics"][: 1 if IS_SHORT else 2]
+
+
+@pytest.fixture(scope="module", params=STATISTICS)
+def filled_url(
+    request: pytest.FixtureRequest, server: cluster.Server, migrated_template: str
+) -> Iterator[str]:
+    with server.temporary_database(template=migrated_template) as url:
+        with psycopg.connect(url, autocommit=True) as connection:
+            for table in TABLES:
+                connection.execute(f"alter table {table} set (autovacuum_enabled = false)".encode())
+                connection.execute(f"analyze {table}".encode())
+            connection.execute("alter table horsies_tasks disable trigger user")
+            connection.execute("alter table horsies_workflows disable trigger user")
+            connection.execute(FILL)
+            connection.execute("alter table horsies_tasks enable trigger user")
+            connection.execute("alter table horsies_workflows enable trigger user")
+            if request.param == "fresh statistics":
+                for table in TABLES:
+                    connection.execute(f"analyze {table}".encode())
+        yield url
+
+
+@pytest.fixture
+def db(filled_url: str) -> Iterator[Database]:
+    with psycopg.connect(filled_url) as connection:
+        database = Database(connection)
+        database.set_now(0)
+        yield database
+        connection.rollback()
+
+
+def rows_read(db: Database) -> int:
+    """Rows of workflows, nodes and tasks read by index in this transaction; none by reading all."""
+    found = db.execute(
+        "select relname, coalesce(seq_tup_read, 0) as all_read, coalesce(idx_tup_fetch, 0) as n "
+        "from pg_stat_xact_user_tables where relname = any (%s)",
+        list(TABLES),
+    )
+    assert {row["relname"]: row["all_read"] for row in found if row["all_read"] > 10} == {}
+    return sum(row["n"] for row in found)
+
+
+def test_plain_claim_does_not_see_waiting_nodes(db: Database) -> None:
+    plain = db.insert()
+
+    claims = db.claim(10, queues={"default": None, "held": None})
+
+    assert [task.task_id for task in claims] == [plain]
+    assert rows_read(db) < 50
+
+
+def test_end_of_a_task_reads_its_own_workflow(db: Database) -> None:
+    flow = Flow.start(db, N(), N((0,)), N((1,)))
+    before = rows_read(db)
+    task_id = flow.nodes[0]["task_id"]
+
+    db.run(statements.lock_workflows_of_tasks([task_id]))
+    db.execute(
+        "update horsies_tasks set status = 'COMPLETED', "
+        "result = '{\"__task_result__\":true,\"ok\":1,\"err\":null}' where id = %s", task_id
+    )  # fmt: skip
+    db.run(statements.advance_tasks([task_id]))
+
+    assert rows_read(db) - before < 150
+
+
+def test_steering_reads_its_own_workflow(db: Database) -> None:
+    flow = Flow.start(db, N(), N((0,)))
+    before = rows_read(db)
+
+    flow.pause()
+    flow.resume()
+    flow.cancel()
+
+    assert rows_read(db) - before < 300
+
+
+def test_looks_for_waits_and_children_read_what_they_find(db: Database) -> None:
+    before = rows_read(db)
+
+    db.run(statements.wake_nodes(100))
+    db.run(statements.ready_subworkflows(100))
+
+    assert rows_read(db) - before < 50
