@@ -1,8 +1,6 @@
 -- horsies_return_unheld_tasks: RUNNING or CLAIMED -> PENDING for rows of one worker that nobody holds.
--- They are claims whose answer was lost with a connection: user code never began, so no attempt is counted.
--- Callers: worker/claimer.py after a claim statement failed (the worker knows what it holds); recovery/lost_runs.py for a dead
--- worker whose begun slots tell what had begun.
--- Locks: horsies_tasks, by id.
+-- As workers of 0.2.0 call it; it waits for rows that another session has locked.
+-- Caller: none of this release.  Locks: horsies_tasks, by id.
 create or replace function horsies_return_unheld_tasks(owner_id text, held_ids text[]) returns integer
 language plpgsql
 set search_path from current
