@@ -91,7 +91,9 @@ async def end_runs_of_dead_worker(
         return 0, 0
     begun_ids, returned = _begun_ids(worker_id), 0
     if begun_ids is not None:
-        returned = (await connection.run(return_unheld_tasks(worker_id, sorted(begun_ids))))[0].returned
+        returned = (await connection.run(return_unheld_tasks(worker_id, sorted(begun_ids))))[
+            0
+        ].returned
     # An unbegun row that another session has locked stays; the next pass gives it back.
     endings = [
         judge_lost(run, _AT_ONCE, PROCESS_GONE)

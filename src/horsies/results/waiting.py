@@ -117,12 +117,11 @@ class ResultWaiter:
                 if not wakes:
                     del self._wakes[task_id]
 
-    def _wake(self, task_id: str) -> None:
+    def _wake(self, payload: str) -> None:
+        """Wake who waits for one of these tasks: ids separated by commas, or none for all."""
         with self._lock:
-            if task_id:
-                wakes = list(self._wakes.get(task_id, ()))
-            else:
-                wakes = [wake for group in self._wakes.values() for wake in group]
+            ids = payload.split(",") if payload else list(self._wakes)
+            wakes = [wake for task_id in ids for wake in self._wakes.get(task_id, ())]
         for wake in wakes:
             wake()
 
