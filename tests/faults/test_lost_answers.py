@@ -60,3 +60,30 @@ def test_claim_does_not_wait_for_the_cap_without_end(database_url: str) -> None:
         play.wait_until_all_ended(within=30)
         play.assert_invariants()
         assert worker.poll() is None
+
+
+def test_locked_row_of_a_lost_claim_does_not_hold_up_claiming(database_url: str) -> None:
+    """The worker goes on, and gives the row back when its lock is gone."""
+    with (
+        proxied(database_url) as (proxy, url),
+        scene(url) as play,
+        psycopg.connect(database_url) as holder,
+    ):
+        hold = proxy.hold("horsies_claim_tasks", "lanes", side="answered")
+        play.url = database_url
+        play.send("coroutine", range(2))
+        worker = play.start_worker("--processes", "1")
+        hold.wait()
+        locked_id = play.scalar("select id from horsies_tasks where status = 'RUNNING' limit 1")
+        holder.execute("select from horsies_tasks where id = %s for update", [locked_id])
+
+        proxy.hang_up()
+
+        play.send("coroutine", range(2, 4))
+        eventually(lambda: play.count("COMPLETED") == 3, within=30)
+        assert play.scalar("select status from horsies_tasks where id = %s", locked_id) == "RUNNING"
+        holder.rollback()
+        play.wait_until_all_ended(within=10)
+        play.assert_invariants()
+        assert play.begun() == {0: 1, 1: 1, 2: 1, 3: 1}
+        assert worker.poll() is None

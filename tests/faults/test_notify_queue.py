@@ -21,7 +21,9 @@ def _fill(url: str) -> None:
                 is_full = True
 
 
-def test_work_goes_on_while_the_queue_is_full(durable_cluster: DurableCluster) -> None:
+@pytest.fixture
+def tiny_queue(durable_cluster: DurableCluster) -> DurableCluster:
+    """A server whose notification queue holds half a megabyte."""
     with psycopg.connect(durable_cluster.superuser_url, autocommit=True) as admin:
         version = admin.info.server_version
         if version < 170_000:
@@ -29,16 +31,31 @@ def test_work_goes_on_while_the_queue_is_full(durable_cluster: DurableCluster) -
         admin.execute("alter system set max_notify_queue_pages = 64")
     durable_cluster.stop()
     durable_cluster.start()
+    return durable_cluster
 
-    with scene(durable_cluster.url) as play:
+
+def test_one_huge_transaction_fits(tiny_queue: DurableCluster) -> None:
+    """What one statement notifies does not grow with its rows beyond what the queue takes."""
+    with scene(tiny_queue.url) as play:
+        play.send_many("coroutine", range(100_000))
+
+        with psycopg.connect(tiny_queue.url, autocommit=True) as by_hand:
+            by_hand.execute("listen task_done")
+            by_hand.execute("update horsies_tasks set status = 'CANCELLED'")
+
+        assert play.count("CANCELLED") == 100_000
+
+
+def test_work_goes_on_while_the_queue_is_full(tiny_queue: DurableCluster) -> None:
+    with scene(tiny_queue.url) as play:
         worker = play.start_worker("--processes", "1")
         play.wait_ready(worker)
-        with psycopg.connect(durable_cluster.url, autocommit=True) as frozen:
+        with psycopg.connect(tiny_queue.url, autocommit=True) as frozen:
             # A listener inside an old transaction never takes its messages off the queue.
             frozen.execute("listen flood")
             frozen.execute("begin")
             frozen.execute("select 1")
-            _fill(durable_cluster.url)
+            _fill(tiny_queue.url)
 
             play.send("coroutine", range(5))
             play.send_many("child", range(5, 25))

@@ -157,6 +157,22 @@ def listening(db: Database) -> bool:
     return found
 
 
+async def test_notification_that_names_many_wakes_each_waiter(
+    app: Horsies, db: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    handles = good(await app.tasks["add"].send_many_async([(n,) for n in range(300)]))
+    await handles[0].get_async(timeout_ms=1)
+    monkeypatch.setattr(results_waiting, "_POLL_S", 3600)
+    waits = [asyncio.ensure_future(one.get_async(30_000)) for one in handles]
+    await eventually_async(lambda: asyncio.to_thread(listening, db))
+
+    db.execute("update horsies_tasks set status = 'COMPLETED', result = %s", OK)
+
+    async with asyncio.timeout(10):
+        results = [await wait for wait in waits]
+    assert all(result.is_ok() for result in results)
+
+
 async def test_lost_notifications_are_made_up_by_polling(
     db: Database, handle: TaskHandle[Any]
 ) -> None:

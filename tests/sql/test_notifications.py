@@ -46,6 +46,38 @@ def test_new_task_wakes_all_and_its_queue_with_its_id(listening: Database) -> No
     )  # fmt: skip
 
 
+def test_many_new_tasks_wake_each_queue_once(listening: Database) -> None:
+    rows = [new_task(f"a{n:02}") for n in range(8)]
+    rows += [new_task(f"b{n:02}", queue_name="q") for n in range(8)]
+
+    listening.run(enqueue_tasks(rows))
+
+    assert heard(listening) == Counter(
+        [
+            ("task_new", "a00"), ("task_queue_default", "a00"),
+            ("task_new", "b00"), ("task_queue_q", "b00"), ("horsies_task_status", "*"),
+        ]
+    )  # fmt: skip
+
+
+def test_ten_new_tasks_are_told_one_by_one(listening: Database) -> None:
+    ids = [f"a{n:02}" for n in range(10)]
+
+    listening.run(enqueue_tasks([new_task(task_id) for task_id in ids]))
+
+    channels = ("task_new", "task_queue_default", "horsies_task_status")
+    assert heard(listening) == Counter((channel, one) for channel in channels for one in ids)
+
+
+def test_many_rows_inserted_in_another_state_wake_no_worker(listening: Database) -> None:
+    listening.execute(
+        "insert into horsies_tasks (id, task_name, queue_name, status, enqueue_sha) "
+        "select n, 't', 'q', 'COMPLETED', '' from generate_series(1, 11) n"
+    )
+
+    assert heard(listening) == Counter([("horsies_task_status", "*")])
+
+
 def test_row_inserted_in_another_state_wakes_no_worker(listening: Database) -> None:
     listening.insert(id="a", status="COMPLETED")
 
@@ -62,6 +94,44 @@ def test_change_to_an_end_tells_the_waiters_once(listening: Database, status: st
     listening.execute("update horsies_tasks set updated_at = now()")
 
     assert heard(listening) == Counter([("task_done", "a"), ("horsies_task_status", "a")])
+
+
+@pytest.mark.parametrize(
+    ("width", "count"),
+    [
+        pytest.param(1, 11, id="few"),
+        pytest.param(36, 1_000, id="many"),
+        pytest.param(36 * 4, 300, id="wide"),
+    ],
+)
+def test_ends_of_many_share_payloads_that_name_them_all(
+    listening: Database, width: int, count: int
+) -> None:
+    sign = "\N{GRINNING FACE}" if width > 36 else "x"
+    ids = {f"{n:04}{sign * (32 if width > 1 else 1)}" for n in range(count)}
+    listening.execute(
+        "insert into horsies_tasks (id, task_name, queue_name, status, enqueue_sha) "
+        "select n, 't', 'q', 'RUNNING', '' from unnest(%s::text[]) n", list(ids),
+    )  # fmt: skip
+    heard(listening)
+
+    listening.execute("update horsies_tasks set status = 'COMPLETED'")
+
+    found = heard(listening)
+    payloads = [payload for channel, payload in found if channel == "task_done"]
+    assert found["horsies_task_status", "*"] == 1
+    assert found.total() == 1 + len(payloads)
+    assert sorted(one for payload in payloads for one in payload.split(",")) == sorted(ids)
+    assert len(payloads) <= 1 + sum(len(one.encode()) + 1 for one in ids) // 7_500
+
+
+def test_many_rows_that_keep_their_state_tell_nobody(listening: Database) -> None:
+    listening.run(enqueue_tasks([new_task(f"a{n:02}") for n in range(20)]))
+    heard(listening)
+
+    listening.execute("update horsies_tasks set updated_at = now()")
+
+    assert heard(listening) == Counter()
 
 
 def test_each_change_of_state_is_told_to_monitors(listening: Database) -> None:

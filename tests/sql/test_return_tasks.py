@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import psycopg
 import pytest
 
 from horsies.recovery.statements import return_unheld_tasks
@@ -50,7 +51,7 @@ def test_rows_of_a_lost_answer_go_back_without_an_attempt(db: Database) -> None:
 
     (answer,) = db.run(return_unheld_tasks("worker-a", [held.task_id]))
 
-    assert answer.value == 2
+    assert answer == (2, 0)
     assert db.status(held.task_id) == "RUNNING"
     for claim in (waiting, started):
         row = db.task(claim.task_id)
@@ -65,5 +66,20 @@ def test_unheld_rows_of_other_workers_are_left_alone(db: Database) -> None:
 
     (answer,) = db.run(return_unheld_tasks("worker-b", []))
 
-    assert answer.value == 0
+    assert answer == (0, 0)
     assert db.status(claim.task_id) == "RUNNING"
+
+
+def test_unheld_row_that_another_session_has_locked_is_left_for_later(
+    committing: Database, database_url: str
+) -> None:
+    for task_id in ("a", "b"):
+        committing.running(id=task_id)
+
+    with psycopg.connect(database_url) as other:
+        other.execute("select from horsies_tasks where id = 'a' for update")
+        first = committing.run(return_unheld_tasks("worker-a", []))
+    second = committing.run(return_unheld_tasks("worker-a", []))
+
+    assert (first, second) == ([(1, 1)], [(1, 0)])
+    assert committing.statuses() == {"PENDING": 2}

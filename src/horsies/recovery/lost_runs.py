@@ -89,9 +89,17 @@ async def end_runs_of_dead_worker(
     # Children die with their worker; until the last one has, none of its runs is touched.
     if any(map(is_executing, runs)):
         return 0, 0
-    returned = await _return_unbegun(connection, worker_id)
-    begun = await connection.run(running_tasks_of_worker(worker_id))
-    endings = [judge_lost(run, _AT_ONCE, PROCESS_GONE) for run in begun]
+    begun_ids, returned = _begun_ids(worker_id), 0
+    if begun_ids is not None:
+        returned = (await connection.run(return_unheld_tasks(worker_id, sorted(begun_ids))))[
+            0
+        ].returned
+    # An unbegun row that another session has locked stays; the next pass gives it back.
+    endings = [
+        judge_lost(run, _AT_ONCE, PROCESS_GONE)
+        for run in await connection.run(running_tasks_of_worker(worker_id))
+        if begun_ids is None or run.id in begun_ids
+    ]
     return returned, await end_runs(connection, _AT_ONCE, endings)
 
 
@@ -112,16 +120,14 @@ def _count_ended(receipts: Sequence[Receipt]) -> int:
     return len(receipts) - len(stuck)
 
 
-async def _return_unbegun(connection: Connection, worker_id: str) -> int:
-    """Runs whose user code never began go back uncounted, where the worker's begun slots tell."""
+def _begun_ids(worker_id: str) -> set[str] | None:
+    """Runs of a dead worker whose user code had begun, where its begun slots tell."""
     begun_slots = find_begun_slots(worker_id)
     if begun_slots is None:
-        return 0
-    begun = begun_slots.begun_ids()
+        return None
+    begun_ids = begun_slots.begun_ids()
     begun_slots.close()
-    if begun is None:
-        return 0
-    return int((await connection.run(return_unheld_tasks(worker_id, sorted(begun))))[0].value)
+    return begun_ids
 
 
 def has_left_begun_slots(worker_id: str) -> bool:

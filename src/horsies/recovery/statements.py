@@ -69,6 +69,13 @@ class RecoveredWorkflows(NamedTuple):
     failure: str | None
 
 
+class Unheld(NamedTuple):
+    """How many rows that nobody held went back, and how many remain locked by another session."""
+
+    returned: int
+    remaining: int
+
+
 class ExpiredTask(NamedTuple):
     id: str
     task_name: str
@@ -142,9 +149,9 @@ def fail_lost_runs(silent_for: timedelta, endings: Sequence[LostRunEnding]) -> S
     )
 
 
-def return_unheld_tasks(owner_id: str, held_ids: Sequence[str]) -> Statement[Scalar]:
+def return_unheld_tasks(owner_id: str, held_ids: Sequence[str]) -> Statement[Unheld]:
     """T13 or T17 for rows of a worker that nobody holds: their user code never began."""
-    return call("return_unheld_tasks", Scalar, owner_id=owner_id, held_ids=held_ids)
+    return call("return_unheld_tasks_v2", Unheld, owner_id=owner_id, held_ids=held_ids)
 
 
 def watch_workers(

@@ -139,12 +139,11 @@ class ResultWaiter(Generic[Row]):
                 if not wakes:
                     del self._wakes[awaited_id]
 
-    def _wake(self, awaited_id: str) -> None:
+    def _wake(self, payload: str) -> None:
+        """Wake who waits for one of these: ids separated by commas, or none for all."""
         with self._lock:
-            if awaited_id:
-                wakes = list(self._wakes.get(awaited_id, ()))
-            else:
-                wakes = [wake for group in self._wakes.values() for wake in group]
+            ids = payload.split(",") if payload else list(self._wakes)
+            wakes = [wake for awaited_id in ids for wake in self._wakes.get(awaited_id, ())]
         for wake in wakes:
             wake()
 

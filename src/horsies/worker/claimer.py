@@ -7,6 +7,7 @@ frequent where it is cheap (decision 0003).
 
 import asyncio
 import logging
+import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 
@@ -36,6 +37,8 @@ _MAX_ROWS = 500
 _FULL_SCAN_SHARE = 30.0
 _POLL_LOW, _POLL_HIGH = 0.6, 1.8
 _DUE_CHECK_S = 1.0
+# How often rows of a lost answer that another session has locked are tried again.
+_LOCKED_RETRY_S = 1.0
 
 
 class _ToldQueues:
@@ -88,6 +91,7 @@ class Claimer:
         self._full_scan_cost_s = 0.0
         self._owes_full_scan = False
         self._has_lost_answer = False
+        self._unheld_at: float | None = None
         self._to_claim = _ToldQueues()
         self._to_ask_when_due = _ToldQueues()
         self._due_at: float | None = None
@@ -122,7 +126,7 @@ class Claimer:
 
     async def run_once(self) -> int:
         """Make one pass; return how many tasks it took."""
-        if self._has_lost_answer:
+        if self._has_lost_answer or monotonic() >= (self._unheld_at or math.inf):
             await self._return_unheld()
         # Until an answer is here, what was started or claimed is known to the database alone.
         self._has_lost_answer = True
@@ -162,18 +166,22 @@ class Claimer:
     @property
     def has_lost_answer(self) -> bool:
         """Whether the database may hold tasks for this worker that it does not know of."""
-        return self._has_lost_answer
+        return self._has_lost_answer or self._unheld_at is not None
 
     async def _return_unheld(self) -> None:
-        """Give back what a statement whose answer was lost may have taken: none of it ever ran."""
+        """Give back what a statement whose answer was lost may have taken: none of it ever ran.
+
+        Rows that another session has locked are tried again later; claiming does not wait for them.
+        """
         await self._connection.end_lost_backend()
         owner_id = self._context.identity.worker_id
         statement = return_unheld_tasks(owner_id, self._holdings.task_ids())
-        returned = (await self._connection.run(statement))[0].value
+        unheld = (await self._connection.run(statement))[0]
         self._has_lost_answer = False
-        if returned:
+        self._unheld_at = monotonic() + _LOCKED_RETRY_S if unheld.remaining else None
+        if unheld.returned:
             _logger.warning(
-                "gave back %d tasks claimed by a statement whose answer was lost", returned
+                "gave back %d tasks claimed by a statement whose answer was lost", unheld.returned
             )
 
     def _request(self) -> ClaimRequest | None:
@@ -297,7 +305,7 @@ class Claimer:
             due_at = self._due_at or poll_at
             full_scan_at = self._full_scan_at if self._owes_full_scan else poll_at
         try:
-            wake_at = min(poll_at, ask_at, due_at, full_scan_at)
+            wake_at = min(poll_at, ask_at, due_at, full_scan_at, self._unheld_at or poll_at)
             async with asyncio.timeout(max(0.0, wake_at - monotonic())):
                 await self._wake.wait()
         except TimeoutError:

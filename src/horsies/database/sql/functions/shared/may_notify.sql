@@ -4,3 +4,9 @@ create or replace function horsies_may_notify() returns boolean
 language sql stable parallel safe as $$
     select pg_notification_queue_usage() < 0.5
 $$;
+
+-- horsies_may_notify_ids: whether one statement may name so many tasks: they may fill an eighth of the queue. Its size can be set since PostgreSQL 17.
+create or replace function horsies_may_notify_ids(id_count integer) returns boolean
+language sql stable parallel safe as $$
+    select id_count * 64.0 < coalesce(current_setting('max_notify_queue_pages', true)::bigint, 1048576) * 1024
+$$;
