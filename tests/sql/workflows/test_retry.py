@@ -106,6 +106,19 @@ def test_from_node_makes_children_anew(db: Database) -> None:
     assert json.loads(root.row["result"])["ok"] == 2
 
 
+def test_cancelled_child_is_made_anew(db: Database) -> None:
+    root = Flow.start(db, N(), output=0, rows={0: sub_workflow()})
+    child = root.start_child(0, N())
+    db.value("select horsies_cancel_workflow(%s)", child.id)
+    assert (root.status, root.states) == (F, [F])
+
+    assert retry(db, root) == "retried"
+
+    assert root.states == ["READY"]
+    root.start_child(0, N(), output=0).end({0: ok(2)})
+    assert root.status == C
+
+
 def test_child_alone_is_not_retried(db: Database) -> None:
     root = Flow.start(db, N(), rows={0: sub_workflow()})
     child = root.start_child(0, N())

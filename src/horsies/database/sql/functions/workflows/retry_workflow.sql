@@ -1,6 +1,6 @@
 -- horsies_retry_workflow: FAILED -> RUNNING. FAILED nodes run again, and what was SKIPPED behind them is decided anew; results of
 -- COMPLETED nodes are kept. With a node given, that node and all behind it run again, whatever they were. Children that failed
--- are retried in their turn.
+-- are retried in their turn; cancelled ones are made anew.
 -- Caller: workflows/handle.py.  Locks: the workflow's tree; horsies_tasks.
 -- 'retried'; 'refused' (it has not ended, or is the child of one that has not failed); 'no_node'; null without such a workflow.
 create or replace function horsies_retry_workflow(of_workflow text, from_node text) returns text
@@ -46,7 +46,8 @@ begin
     if from_index is null then
         again := array(select n.task_index from horsies_workflow_tasks n where n.workflow_id = of_workflow and n.status in ('FAILED', 'SKIPPED'));
         children := array(select n.sub_workflow_id::text from horsies_workflow_tasks n
-            where n.workflow_id = of_workflow and n.status = 'FAILED' and n.sub_workflow_id is not null);
+            where n.workflow_id = of_workflow and n.status = 'FAILED' and n.sub_workflow_id is not null
+              and (select w.status from horsies_workflows w where w.id = n.sub_workflow_id) = 'FAILED');
     else
         again := array(
             with recursive behind as (
@@ -57,11 +58,11 @@ begin
                 cross join unnest(n.dependents) d(task_index))
             select b.task_index from behind b);
         children := '{}';
-        -- Their children are made anew.
-        delete from horsies_workflows w where w.id = any (array(
-            select n.sub_workflow_id from horsies_workflow_tasks n
-            where n.workflow_id = of_workflow and n.task_index = any (again) and n.sub_workflow_id is not null));
     end if;
+    -- The others' children are made anew; a cancelled one never runs again.
+    delete from horsies_workflows w where w.id = any (array(
+        select n.sub_workflow_id from horsies_workflow_tasks n
+        where n.workflow_id = of_workflow and n.task_index = any (again) and not n.sub_workflow_id = any (children)));
     update horsies_workflows w set status = 'RUNNING', result = null, error = null, completed_at = null, updated_at = now_at
     where w.id = of_workflow;
     update horsies_workflow_tasks n set
