@@ -72,7 +72,12 @@ def read_cron(expression: str) -> CronTimes:
     if min(days) < 1 or len(weekdays) == 0:
         raise ValueError("it uses a form that is not supported")
     times = CronTimes(
-        frozenset(read.minutes), frozenset(read.hours), days, frozenset(read.months), weekdays, words
+        frozenset(read.minutes),
+        frozenset(read.hours),
+        days,
+        frozenset(read.months),
+        weekdays,
+        words,
     )
     is_by_weekday = weekdays != _ALL_WEEKDAYS and days != _ALL_DAYS
     if not is_by_weekday and all(min(days) > _LONGEST[month - 1] for month in times.months):

@@ -5,7 +5,7 @@ from datetime import time
 from enum import StrEnum
 from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
-from pydantic import Field
+from pydantic import AwareDatetime, Field
 
 from horsies.codes import ErrorCode
 from horsies.config.cron import read_cron
@@ -77,7 +77,9 @@ class WeeklySchedule(_Pattern):
     def problems(self) -> Iterator[HorsiesError]:
         if len(set(self.days)) < len(self.days):
             named = ", ".join(day.value for day in self.days)
-            yield _refusal("duplicate days in WeeklySchedule", f"days={named}", "name each day once")
+            yield _refusal(
+                "duplicate days in WeeklySchedule", f"days={named}", "name each day once"
+            )
 
 
 class MonthlySchedule(_Pattern):
@@ -116,8 +118,20 @@ SchedulePattern: TypeAlias = Annotated[
 ]
 
 
+class Overlap(StrEnum):
+    """What happens to a slot while an earlier run of the schedule has not ended."""
+
+    ALLOW = "allow"  # it runs beside it
+    SKIP = "skip"  # it is skipped
+    QUEUE = "queue"  # one waits, further ones are skipped
+
+
 class TaskSchedule(Settings):
-    """A task that is sent again and again."""
+    """A task that is sent again and again.
+
+    `jitter_seconds` delays each run by a part of it that is the same whenever it is worked out;
+    `deadline_seconds` expires runs that have not begun so long after their slot.
+    """
 
     phase_name: ClassVar[str] = "schedule"
 
@@ -131,16 +145,49 @@ class TaskSchedule(Settings):
     timezone: str = "UTC"
     catch_up_missed: bool = False
     max_catch_up_runs: int = Field(default=100, ge=1, le=10_000)
+    overlap: Overlap = Overlap.ALLOW
+    jitter_seconds: int = Field(default=0, ge=0, le=86_400)
+    start_at: AwareDatetime | None = None
+    end_at: AwareDatetime | None = None
+    deadline_seconds: int | None = Field(default=None, ge=1)
+
+    def problems(self) -> Iterator[HorsiesError]:
+        yield from _period_problems(self)
+
+
+class WorkflowSchedule(Settings):
+    """A workflow that is started again and again, by its definition's `build_with(**kwargs)`."""
+
+    phase_name: ClassVar[str] = "schedule"
+
+    name: str = Field(min_length=1, max_length=255)
+    definition_key: str
+    pattern: SchedulePattern
+    kwargs: dict[str, Any] = Field(default_factory=dict[str, Any])
+    enabled: bool = True
+    timezone: str = "UTC"
+    catch_up_missed: bool = False
+    max_catch_up_runs: int = Field(default=100, ge=1, le=10_000)
+    overlap: Overlap = Overlap.ALLOW
+    start_at: AwareDatetime | None = None
+    end_at: AwareDatetime | None = None
+
+    def problems(self) -> Iterator[HorsiesError]:
+        yield from _period_problems(self)
+
+
+AnySchedule: TypeAlias = TaskSchedule | WorkflowSchedule
 
 
 class ScheduleConfig(Settings):
-    """All schedules of an app."""
+    """All schedules of an app. Apps that share a database need an `owner` each."""
 
     phase_name: ClassVar[str] = "schedule"
 
     enabled: bool = True
-    schedules: list[TaskSchedule] = Field(default_factory=list[TaskSchedule])
+    schedules: list[AnySchedule] = Field(default_factory=list[AnySchedule])
     check_interval_seconds: int = Field(default=1, ge=1, le=60)
+    owner: str = Field(default="default", min_length=1, max_length=255)
 
     def problems(self) -> Iterator[HorsiesError]:
         names = [schedule.name for schedule in self.schedules]
@@ -151,6 +198,16 @@ class ScheduleConfig(Settings):
                 f"schedules={', '.join(names)}",
                 "give each schedule a unique name",
             )
+
+
+def _period_problems(schedule: AnySchedule) -> Iterator[HorsiesError]:
+    start, end = schedule.start_at, schedule.end_at
+    if start is not None and end is not None and end <= start:
+        yield _refusal(
+            f"schedule {schedule.name!r} ends before it starts",
+            f"start_at={start.isoformat()}, end_at={end.isoformat()}",
+            "let end_at lie after start_at",
+        )
 
 
 def _refusal(message: str, note: str, cure: str) -> ConfigurationError:
