@@ -1,7 +1,7 @@
-"""Cron expressions: what we accept of them, and the times they name (docs/contract/scheduling.md §1.1).
+"""Cron expressions: what we accept of them, and the times they name.
 
-The fields are read by cronsim (decision 0011); it also reads forms that we do not promise, which are
-refused here. When a schedule runs next is decided in `scheduling/next_run.py`.
+The fields are read by cronsim; it also reads forms that we do not promise, which are refused here.
+When a schedule runs next is decided in `scheduling/next_run.py`.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""Pure: when a pattern runs next, on the wall clock of its zone (docs/contract/scheduling.md §4)."""
+"""Pure: when a pattern runs next, on the wall clock of its zone."""
 
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, time, timedelta

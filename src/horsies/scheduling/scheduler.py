@@ -13,7 +13,6 @@ from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
 from horsies.config.schedules import AnySchedule, Overlap, TaskSchedule
-from horsies.database.database import Database
 from horsies.database.operation import FAILURES, describe
 from horsies.database.statement import is_transient, run
 from horsies.errors import HorsiesError
@@ -30,11 +29,11 @@ from horsies.scheduling.statements import (
 )
 from horsies.scheduling.validate import SchedulingApp
 from horsies.sending.options import SendOptions
-from horsies.sending.prepared import PreparedSend, SendingApp
+from horsies.sending.prepared import PreparedSend, SendingBroker
 from horsies.sending.statements import enqueue_tasks
-from horsies.workflows.builders import SpecApp
 from horsies.workflows.definition import find_definition
 from horsies.workflows.rows import rows_of
+from horsies.workflows.spec import SpecBroker
 from horsies.workflows.statements import start_workflows
 
 _logger = logging.getLogger("horsies.scheduler")
@@ -45,8 +44,15 @@ _POLL_S = 30.0
 _SLOTS_PER_TRANSACTION = 100
 
 
-class SchedulerApp(SchedulingApp, SendingApp, SpecApp, Protocol):
+class SchedulerBroker(SendingBroker, SpecBroker, Protocol):
+    """The part of a broker that a scheduler needs."""
+
+
+class SchedulerApp(SchedulingApp, Protocol):
     """The part of an app that a scheduler needs."""
+
+    def get_broker(self) -> SchedulerBroker: ...
+    def are_sends_suppressed(self) -> bool: ...
 
 
 class Scheduler:
@@ -54,11 +60,11 @@ class Scheduler:
 
     name = "scheduler"
 
-    def __init__(self, app: SchedulerApp, database: Database) -> None:
+    def __init__(self, app: SchedulerApp) -> None:
         config = app.config.schedule
         assert config is not None, "an app without schedules has no scheduler"
         self._app = app
-        self._database = database
+        self._database = app.get_broker().database
         self._owner = config.owner
         self._check_interval_s = float(config.check_interval_seconds)
         self._schedules: Mapping[str, AnySchedule] = {
@@ -69,7 +75,8 @@ class Scheduler:
 
     async def initialise(self) -> None:
         """Make the state of new and changed schedules; forget those that are no longer there."""
-        now = await self._now()
+        (due,) = await self._database.run_async(due_schedules(self._owner, _BATCH))
+        now = due.now_at
         firsts = [
             (name, first_slot(schedule, now), config_hash(schedule))
             for name, schedule in self._schedules.items()
@@ -181,8 +188,3 @@ class Scheduler:
         delay_s = jitter_s(schedule.name, slot, schedule.jitter_seconds)
         delayed: Any = row.ok_value._replace(delay_s=delay_s or None)
         await run(connection, enqueue_tasks([delayed]))
-
-    async def _now(self) -> datetime:
-        from horsies.operations.statements import ping
-
-        return (await self._database.run_async(ping()))[0].database_time

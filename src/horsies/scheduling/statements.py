@@ -10,8 +10,11 @@ from horsies.database.statement import Receipt, Scalar, Statement
 
 
 class DueNames(NamedTuple):
+    """Due schedules, the seconds until the next one is, and the database's time."""
+
     names: list[str]
     next_after_s: float | None
+    now_at: datetime
 
 
 class LockedSchedule(NamedTuple):

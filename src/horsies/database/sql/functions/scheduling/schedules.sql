@@ -81,7 +81,7 @@ end $$;
 -- horsies_due_schedules: the names of due schedules of an owner, the longest due first, and the seconds until the next one is.
 -- Caller: scheduling/scheduler.py. Reads only.
 create or replace function horsies_due_schedules(schedule_owner text, batch_limit integer)
-returns table (names text[], next_after double precision)
+returns table (names text[], next_after double precision, asked_at timestamptz)
 language plpgsql stable
 set search_path from current
 as $$
@@ -93,7 +93,8 @@ begin
               where s.next_run_at <= now_at and s.owner = schedule_owner and s.paused_at is null
               order by s.next_run_at limit batch_limit),
         (select extract(epoch from min(s.next_run_at) - now_at)::double precision from horsies_schedule_state s
-         where s.next_run_at > now_at and s.owner = schedule_owner and s.paused_at is null);
+         where s.next_run_at > now_at and s.owner = schedule_owner and s.paused_at is null),
+        now_at;
 end $$;
 
 -- horsies_open_runs: how many runs of a schedule have not ended, and how many of them have not begun; of its last 100.
