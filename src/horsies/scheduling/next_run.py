@@ -45,7 +45,7 @@ def calculate_next_run(
             return _next_cron(read_cron(pattern.expression), start, zone)
         case DailySchedule() | WeeklySchedule() | MonthlySchedule():
             return _next_by_day(pattern, start, zone)
-        case never:
+        case never:  # pyright: ignore[reportUnnecessaryComparison]  # proof that none is left
             assert_never(never)
 
 

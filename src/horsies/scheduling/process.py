@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from signal import Signals
 
@@ -70,7 +70,7 @@ async def _sleep(woken: asyncio.Event, wake_at: float) -> None:
 @contextmanager
 def _listening(
     database: Database, loop: asyncio.AbstractEventLoop, woken: asyncio.Event
-) -> Iterator[None]:
+) -> Generator[None, None, None]:
     """Wake when schedules change; without a session to listen on, the poll has to do."""
     listener = database.listener()
 

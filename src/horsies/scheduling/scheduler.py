@@ -98,6 +98,8 @@ class Scheduler:
         sent = 0
         while True:
             (due,) = await self._database.run_async(due_schedules(self._owner, _BATCH))
+            if due.known_count < len(self._schedules):  # someone has deleted a row
+                await self.initialise()
             fired = [await self._try(name) for name in due.names]
             sent += sum(fired)
             if len(due.names) < _BATCH or not any(fired):

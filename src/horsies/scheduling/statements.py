@@ -15,6 +15,7 @@ class DueNames(NamedTuple):
     names: list[str]
     next_after_s: float | None
     now_at: datetime
+    known_count: int
 
 
 class LockedSchedule(NamedTuple):

@@ -171,6 +171,15 @@ async def test_deploy_prunes_only_its_own(new_app: NewApp, db: Database) -> None
     assert [row["schedule_name"] for row in rows] == ["b", "c"]
 
 
+async def test_deleted_state_is_made_anew_without_firing(new_app: NewApp, db: Database) -> None:
+    scheduler = Scheduler(app_with(new_app, schedule()))
+    await scheduler.run_once()
+    db.execute("delete from horsies_schedule_state")
+
+    assert await scheduler.run_once() == 0
+    assert state(db)["next_run_at"] > datetime.now(UTC)
+
+
 async def test_overlap_is_skipped_and_said(new_app: NewApp, db: Database) -> None:
     scheduler = Scheduler(app_with(new_app, schedule(overlap=Overlap.SKIP)))
     await scheduler.run_once()

@@ -81,7 +81,8 @@ end $$;
 -- horsies_due_schedules: the names of due schedules of an owner, the longest due first, and the seconds until the next one is.
 -- Caller: scheduling/scheduler.py. Reads only.
 create or replace function horsies_due_schedules(schedule_owner text, batch_limit integer)
-returns table (names text[], next_after double precision, asked_at timestamptz)
+returns table (
+    names text[], next_after double precision, asked_at timestamptz, known_count bigint)
 language plpgsql stable
 set search_path from current
 as $$
@@ -94,7 +95,8 @@ begin
               order by s.next_run_at limit batch_limit),
         (select extract(epoch from min(s.next_run_at) - now_at)::double precision from horsies_schedule_state s
          where s.next_run_at > now_at and s.owner = schedule_owner and s.paused_at is null),
-        now_at;
+        now_at,
+        (select count(*) from horsies_schedule_state s where s.owner = schedule_owner);
 end $$;
 
 -- horsies_open_runs: how many runs of a schedule have not ended, and how many of them have not begun; of its last 100.
