@@ -145,6 +145,7 @@ class Reaper:
                 for status in TASK_TERMINAL_STATES
             },
             "prune workflows": config.terminal_record_retention_hours,
+            "prune schedule runs": config.terminal_record_retention_hours,
         }
         return {step: timedelta(hours=kept) for step, kept in hours.items() if kept is not None}
 

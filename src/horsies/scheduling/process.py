@@ -32,17 +32,24 @@ async def run_scheduler(
         loop.add_signal_handler(number, stop)
     try:
         await database.ensure_schema_async()
-        with _listening(database, loop, woken):
-            while not stopping.is_set():
-                woken.clear()
-                wake_at = monotonic() + await _pass(scheduler)
-                await _sleep(woken, wake_at)
+        await fire_until(stopping, woken, scheduler, database)
         _logger.info("scheduler stopped")
         return 0
     finally:
         for number in stop_signals:
             loop.remove_signal_handler(number)
         await database.close_async()
+
+
+async def fire_until(
+    stopping: asyncio.Event, woken: asyncio.Event, scheduler: Scheduler, database: Database
+) -> None:
+    """Pass after pass until told to stop; `woken` ends the sleep between two."""
+    with _listening(database, scheduler, woken):
+        while not stopping.is_set():
+            woken.clear()
+            wake_at = monotonic() + await _pass(scheduler)
+            await _sleep(woken, wake_at)
 
 
 async def _pass(scheduler: Scheduler) -> float:
@@ -69,13 +76,16 @@ async def _sleep(woken: asyncio.Event, wake_at: float) -> None:
 
 @contextmanager
 def _listening(
-    database: Database, loop: asyncio.AbstractEventLoop, woken: asyncio.Event
+    database: Database, scheduler: Scheduler, woken: asyncio.Event
 ) -> Generator[None, None, None]:
     """Wake when schedules change; without a session to listen on, the poll has to do."""
+    loop = asyncio.get_running_loop()
     listener = database.listener()
 
-    def wake(_payload: str) -> None:
+    def wake(payload: str) -> None:
         if not loop.is_closed():
+            if payload == "deleted":
+                scheduler.look_for_missing()
             loop.call_soon_threadsafe(woken.set)
 
     if listener is not None:

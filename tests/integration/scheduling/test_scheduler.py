@@ -175,6 +175,7 @@ async def test_deleted_state_is_made_anew_without_firing(new_app: NewApp, db: Da
     scheduler = Scheduler(app_with(new_app, schedule()))
     await scheduler.run_once()
     db.execute("delete from horsies_schedule_state")
+    scheduler.look_for_missing()
 
     assert await scheduler.run_once() == 0
     assert state(db)["next_run_at"] > datetime.now(UTC)

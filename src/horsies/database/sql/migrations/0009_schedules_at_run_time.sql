@@ -3,6 +3,8 @@
 alter table horsies_schedule_state add column if not exists owner varchar(255) not null default 'default';
 alter table horsies_schedule_state add column if not exists paused_at timestamptz;
 alter table horsies_schedule_state add column if not exists pause_reason text;
+create index if not exists horsies_schedule_state_due_idx on horsies_schedule_state (owner, next_run_at, schedule_name)
+    where paused_at is null;
 
 -- Schedules that were added at run time; those in code are in no table.
 create table if not exists horsies_schedules (
@@ -26,7 +28,6 @@ create table if not exists horsies_schedule_runs (
 );
 create index if not exists horsies_schedule_runs_created_at_idx on horsies_schedule_runs (created_at);
 
-create trigger horsies_schedule_notify_trigger after insert or update or delete on horsies_schedules
-    for each statement execute function horsies_notify_schedules();
-create trigger horsies_schedule_state_notify_trigger after update of next_run_at, paused_at on horsies_schedule_state
+create trigger horsies_schedule_state_notify_trigger
+    after insert or update of next_run_at, paused_at or delete on horsies_schedule_state
     for each statement execute function horsies_notify_schedules();
