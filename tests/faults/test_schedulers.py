@@ -21,7 +21,8 @@ from support.workers import HORSIES
 
 pytestmark = [pytest.mark.faults, pytest.mark.slow]
 
-COUNT = 50
+COUNT = 100
+SLOT_ROUNDS = ROUNDS * 5 // 2
 SHIFTED = Path(__file__).parents[1] / "support" / "shifted.py"
 MOVE = "update horsies_schedule_state set next_run_at = %s::timestamptz where next_run_at > now()"
 
@@ -69,7 +70,7 @@ def test_killed_and_stopped_schedulers_send_each_slot_once(database_url: str, db
         for _ in range(3):
             start()
         wait_ready(db)
-        for _ in range(5 * ROUNDS):
+        for _ in range(SLOT_ROUNDS):
             make_due(db, planned)
             # Somewhere in the middle of the slots.
             wait_until_sent(db, len(planned) - chance.randrange(COUNT))
@@ -87,7 +88,7 @@ def test_killed_and_stopped_schedulers_send_each_slot_once(database_url: str, db
             wait_until_sent(db, len(planned))
 
     assert_each_once(db, planned)
-    assert len(planned) == 5 * ROUNDS * COUNT
+    assert len(planned) == SLOT_ROUNDS * COUNT
 
 
 def test_another_takes_over_within_seconds(database_url: str, db: Database) -> None:
@@ -115,7 +116,8 @@ def test_scheduler_stopped_with_a_lock_loses_it_and_doubles_nothing(
             "$$begin perform pg_sleep(0.5); return new; end$$"
         )
         db.execute(
-            "create trigger hold before insert on horsies_tasks for each row execute function hold()"
+            "create trigger hold before insert on horsies_tasks for each row "
+            "execute function hold()"
         )
         slot = db.value("select clock_timestamp()")
         db.execute(MOVE, slot)
@@ -143,7 +145,7 @@ def test_outage_loses_and_doubles_nothing(durable_cluster: DurableCluster) -> No
         make_due(db, planned)
         db.connection.close()
 
-        durable_cluster.kill()
+        durable_cluster.kill9()
         durable_cluster.start()
 
         db = eventually(lambda: connect(durable_cluster.url))
