@@ -8,9 +8,7 @@ import sys
 import click
 
 from horsies.cli.locating import takes_app
-from horsies.cli.worker import LEVELS, joined
-from horsies.codes import ErrorCode
-from horsies.errors import ConfigurationError
+from horsies.cli.worker import LEVELS, joined, require_schedules
 from horsies.locator import load_app
 
 
@@ -33,13 +31,7 @@ def command(locator: str | None, loglevel: str) -> None:
     )
     app = load_app(locator)
     app.set_role("scheduler")
-    config = app.config.schedule
-    if config is None or not config.enabled:
-        raise ConfigurationError(
-            "this app has no schedules" if config is None else "the schedules are disabled",
-            ErrorCode.CONFIG_INVALID_SCHEDULE,
-            help_text="AppConfig(schedule=ScheduleConfig(schedules=[TaskSchedule(...)]))",
-        )
+    config = require_schedules(app)
     if errors := app.check():
         raise joined(errors)
     enabled = [schedule.name for schedule in config.schedules if schedule.enabled]
