@@ -35,10 +35,10 @@ def _takes_name(function: Command) -> Command:
     @_MODULE
     @wraps(function)
     def command(places: tuple[str, ...], module: str | None, **rest: Any) -> object:
-        if len(places) > 2 or (module is not None and len(places) > 1):
+        *before, name = places
+        if len(before) > (module is None):
             raise click.UsageError(f"one schedule at a time, not {' '.join(places)}")
-        located = module or (places[0] if len(places) == 2 else None)
-        return function(app=_load(located), name=places[-1], **rest)
+        return function(app=_load(module or next(iter(before), None)), name=name, **rest)
 
     return command
 
@@ -149,9 +149,9 @@ def backfill(
     yes: bool,
     as_json: bool,
 ) -> None:
-    """Send the slots of a range that were not sent: shows them and asks first.
+    """Send the slots of a range that were not sent.
 
-    --from and --to are times in the zone of --tz. To repeat it sends nothing twice.
+    It shows them and asks first. --from and --to are times in the zone of --tz. To repeat it sends nothing twice.
     """
     first, last = _in_zone(start, zone), _in_zone(end, zone)
     preview = _value(app.schedules.backfill(name, first, last))
@@ -201,7 +201,10 @@ def add(
     catch_up: bool,
     **pattern: str | None,
 ) -> None:
-    """Add a schedule that is stored in the database; running schedulers take it up at once."""
+    """Add a schedule at run time.
+
+    It is stored in the database; running schedulers take it up at once.
+    """
     if (task is None) == (workflow is None):
         raise click.UsageError("give one of --task and --workflow")
     fields: dict[str, Any] = {

@@ -138,7 +138,8 @@ def backfill_steps(
 ) -> Steps[Backfill]:
     """Send the slots of a range that were not sent yet, the end excluded."""
     schedule, _ = yield from _find(app, name)
-    slots = _slots_between(schedule, start, end)
+    ((now,),) = yield current_time()
+    slots = _slots_between(schedule, start, end, now)
     ids = [slot_id(name, slot) for slot in slots]
     before = {row.value for row in (yield sent_slots(name, slots, ids))}
     fresh = [slot for slot in slots if slot not in before]
@@ -292,14 +293,16 @@ def _send(
     return SlotRun(slot, "sent", workflow_id=run_id, reason=reason)
 
 
-def _slots_between(schedule: AnySchedule, start: datetime, end: datetime) -> list[datetime]:
+def _slots_between(
+    schedule: AnySchedule, start: datetime, end: datetime, now: datetime
+) -> list[datetime]:
     if start.tzinfo is None or end.tzinfo is None:
         raise _refused("start and end need a timezone")
     if end <= start:
         raise _refused("the end must lie after the start")
     slots: list[datetime] = []
     for slot in _planned(schedule, start.astimezone(UTC)):
-        if slot >= end:
+        if slot >= min(end, now):  # those to come are the scheduler's
             break
         if len(slots) == MAX_BACKFILL:
             raise _refused(f"more than {MAX_BACKFILL} slots: choose a shorter range")

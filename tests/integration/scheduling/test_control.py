@@ -26,7 +26,7 @@ from support.eventually import eventually_async
 
 NewApp = Callable[..., Horsies]
 HOURLY = CronSchedule(expression="0 * * * *")
-DAY = datetime(2030, 1, 1, tzinfo=UTC)
+DAY = datetime(2020, 1, 1, tzinfo=UTC)
 
 
 def schedule(name: str = "hourly", **fields: Any) -> TaskSchedule:
@@ -113,6 +113,15 @@ def test_backfill_shows_first_and_sends_each_slot_once(new_app: NewApp, db: Data
     assert sent.slots == preview.slots == [DAY + timedelta(hours=hour) for hour in range(3)]
     assert (again.slots, len(again.sent_before)) == ([end], 3)
     assert count(db) == 4
+
+
+def test_backfill_leaves_the_future_to_the_scheduler(new_app: NewApp) -> None:
+    schedules = app_with(new_app, schedule()).schedules
+    (following,) = good(schedules.next_runs("hourly", 1))
+
+    preview = good(schedules.backfill("hourly", following, following + timedelta(days=1)))
+
+    assert preview.slots == []
 
 
 def test_backfilled_intervals_are_the_same_in_every_range(new_app: NewApp, db: Database) -> None:
