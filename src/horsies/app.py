@@ -17,6 +17,7 @@ from horsies.result import TaskError, TaskResult
 from horsies.result.broker import BrokerResult
 from horsies.results.handle import TaskHandle
 from horsies.results.reading import AnyResult, decode_untyped
+from horsies.scheduling.schedules import Schedules
 from horsies.sending.task_function import AsyncRegisteredTask, RegisteredTask
 from horsies.tasks import discovery
 from horsies.tasks.checks import Execution
@@ -97,6 +98,7 @@ class Horsies:
         self._is_suppressed = False
         self._workflow_builders: list[WorkflowBuilder] = []
         self.events = EventRegistry()
+        self.schedules = Schedules(self)
 
     @overload
     def task(

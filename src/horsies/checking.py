@@ -13,6 +13,7 @@ from horsies.config import AppConfig
 from horsies.config.exceptions import default_code_problems, mapper_problems
 from horsies.errors import ConfigurationError, HorsiesError, SourceLocation, TaskDefinitionError
 from horsies.result import BUILTIN_CODE_REGISTRY, Err, OperationalErrorCode
+from horsies.scheduling.validate import schedule_problems
 from horsies.tasks.definition import TaskDefinition
 from horsies.tasks.discovery import import_problems, loaded_modules
 from horsies.tasks.options import read_task_options
@@ -44,6 +45,7 @@ class CheckedApp(Protocol):
     def get_discovered_task_modules(self) -> list[str]: ...
     def get_workflow_builders(self) -> list[WorkflowBuilder]: ...
     def get_broker(self) -> PostgresBroker: ...
+    def definition(self, task_name: str) -> TaskDefinition | None: ...
 
 
 def check(app: CheckedApp, *, live: bool) -> list[HorsiesError]:
@@ -53,6 +55,7 @@ def check(app: CheckedApp, *, live: bool) -> list[HorsiesError]:
         _definitions,
         _builders,
         _undecorated_builders,
+        _schedules,
         _policy_safety,
         *([_database] if live else []),
     ]
@@ -83,6 +86,13 @@ def _builders(app: CheckedApp) -> Iterator[HorsiesError]:
 def _undecorated_builders(app: CheckedApp) -> Iterator[HorsiesError]:
     for module in _discovered(app):
         yield from undecorated_problems(module, app.get_workflow_builders())
+
+
+def _schedules(app: CheckedApp) -> Iterator[HorsiesError]:
+    config = app.config.schedule
+    for schedule in config.schedules if config is not None and config.enabled else ():
+        if schedule.enabled:
+            yield from schedule_problems(app, schedule)
 
 
 def _discovered(app: CheckedApp) -> list[ModuleType]:

@@ -161,4 +161,7 @@ def test_schedule_state_columns(db: Database) -> None:
         "run_count": "integer",
         "config_hash": "character varying(64)",
         "updated_at": "timestamp with time zone",
+        "owner": "character varying(255)",
+        "paused_at": "timestamp with time zone",
+        "pause_reason": "text",
     }

@@ -51,6 +51,8 @@ BROAD_EXCEPTS = {
     "recovery/reaper.py": "one step that fails must not stop the others",
     "result/task.py": "user code: an exception's __str__",
     "results/waiting.py": "a bug must reach every caller that waits",
+    "scheduling/control.py": "user code: build_with",
+    "scheduling/scheduler.py": "user code: build_with",
     "sending/enqueuer.py": "a bug must reach every caller that waits",
     "sending/transaction.py": "the user's own driver",
     "tasks/checks.py": "user code: annotations",

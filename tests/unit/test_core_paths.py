@@ -26,6 +26,11 @@ PATHS = {
     "horsies.core.models.tasks": """horsies TaskResult TaskError BUILTIN_CODE_REGISTRY
         SubWorkflowError BuiltInTaskCode OperationalErrorCode ContractCode RetrievalCode OutcomeCode
         RetryPolicy TaskInfo TaskAttemptInfo""",
+    "horsies.core.models.schedule": """horsies Weekday IntervalSchedule HourlySchedule DailySchedule
+        WeeklySchedule MonthlySchedule CronSchedule SchedulePattern TaskSchedule ScheduleConfig
+        WorkflowSchedule Overlap""",
+    "horsies.core.scheduler.calculator": """horsies.scheduling.next_run calculate_next_run
+        should_run_now""",
     "horsies.core.models.task_pg": """horsies.database.models Base TaskModel TaskAttemptModel
         TaskHeartbeatModel WorkerStateModel ScheduleStateModel TaskLogModel""",
     "horsies.core.workflows.start_types": """horsies WorkflowStartError WorkflowStartErrorCode

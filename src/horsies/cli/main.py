@@ -10,6 +10,8 @@ from horsies.errors import HorsiesError
 # name -> (module:attribute, summary). The summaries are here so that --help imports no command.
 COMMANDS = {
     "worker": ("horsies.cli.worker:command", "Run a worker for an app."),
+    "scheduler": ("horsies.cli.scheduler:command", "Send what is scheduled."),
+    "schedule": ("horsies.cli.schedule:command", "See and steer schedules."),
     "check": ("horsies.cli.check:command", "Validate an app without starting anything."),
     "migrate": ("horsies.cli.migrate:command", "Create or upgrade the tables and exit."),
     "cancel": ("horsies.cli.cancel:command", "Cancel tasks, waiting or running."),

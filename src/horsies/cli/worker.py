@@ -11,7 +11,14 @@ import click
 from horsies.app import Horsies
 from horsies.cli.locating import takes_app
 from horsies.cli.reloading import run_reloading
-from horsies.errors import HorsiesError, MultipleValidationErrors, ValidationReport
+from horsies.codes import ErrorCode
+from horsies.config.schedules import ScheduleConfig
+from horsies.errors import (
+    ConfigurationError,
+    HorsiesError,
+    MultipleValidationErrors,
+    ValidationReport,
+)
 from horsies.locator import load_app
 
 LEVELS = click.Choice(["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"], case_sensitive=False)
@@ -33,6 +40,7 @@ class WorkerOptions(TypedDict):
     max_claim_per_worker: int
     max_tasks_per_child: int
     max_memory_per_child_mb: int
+    with_scheduler: bool
 
 
 @click.command("worker")
@@ -67,6 +75,9 @@ class WorkerOptions(TypedDict):
     help="Seconds until a stopping worker returns interruptible tasks.  [default: no limit]",
 )
 @click.option("--burst", is_flag=True, help="Run the waiting tasks, then exit.")
+@click.option(
+    "--with-scheduler", is_flag=True, help="Also send what is scheduled; any number may do so."
+)
 @click.option("--reload", is_flag=True, help="Restart when a Python file changes (development).")
 @click.option(
     "--max-claim-batch", type=_COUNT, default=0, help="Rows per queue and claim; 0 means automatic."
@@ -108,6 +119,8 @@ def command(locator: str | None, *, reload: bool, **options: Unpack[WorkerOption
     app.set_role("worker")
     if errors := app.check():
         raise joined(errors)
+    if options["with_scheduler"]:
+        require_schedules(app)
     sys.exit(run_worker(app, locator, options))
 
 
@@ -129,8 +142,21 @@ def run_worker(app: Horsies, locator: str | None, options: WorkerOptions) -> int
         app_locator=locator,
         is_burst=options["burst"],
         drain_timeout_s=options["drain_timeout"],
+        has_scheduler=options["with_scheduler"],
     )
     return run_to_end(serve(app, settings, [signal.SIGTERM, signal.SIGINT, signal.SIGHUP]))
+
+
+def require_schedules(app: Horsies) -> ScheduleConfig:
+    """The schedules of an app that a scheduler may run, or a `ConfigurationError`."""
+    config = app.config.schedule
+    if config is None or not config.enabled:
+        raise ConfigurationError(
+            "this app has no schedules" if config is None else "the schedules are disabled",
+            ErrorCode.CONFIG_INVALID_SCHEDULE,
+            help_text="AppConfig(schedule=ScheduleConfig(schedules=[TaskSchedule(...)]))",
+        )
+    return config
 
 
 def _queues(app: Horsies, text: str) -> tuple[str, ...]:

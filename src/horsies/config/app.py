@@ -12,6 +12,7 @@ from horsies.config.exceptions import ExceptionMapper, default_code_problems, ma
 from horsies.config.queues import CustomQueueConfig, QueueMode
 from horsies.config.recovery import RecoveryConfig
 from horsies.config.resilience import WorkerResilienceConfig
+from horsies.config.schedules import ScheduleConfig
 from horsies.config.settings import Refused, Settings
 from horsies.errors import ConfigurationError, HorsiesError
 
@@ -37,6 +38,7 @@ class AppConfig(Settings):
     max_claim_renew_age_ms: int = 180_000
     recovery: RecoveryConfig = Field(default_factory=RecoveryConfig)
     resilience: WorkerResilienceConfig = Field(default_factory=WorkerResilienceConfig)
+    schedule: ScheduleConfig | None = None
     exception_mapper: ExceptionMapper = Field(default_factory=dict[type[BaseException], str])
     default_unhandled_error_code: str = "UNHANDLED_EXCEPTION"
     resend_on_transient_err: bool = False
@@ -165,5 +167,6 @@ class AppConfig(Settings):
             f"max_overflow={broker.max_overflow}",
             "recovery": self.recovery,
             "resilience": self.resilience,
+            "schedule": self.schedule,
         }
         return "AppConfig:\n" + "\n".join(f"  {name}: {value}" for name, value in lines.items())

@@ -257,8 +257,44 @@ class ScheduleStateModel(Base):
     run_count: Mapped[int] = mapped_column(server_default=ZERO)
     config_hash: Mapped[str | None] = mapped_column(String(64))
     updated_at: Mapped[datetime] = mapped_column(server_default=NOW)
+    owner: Mapped[str] = mapped_column(String(255), server_default="default")
+    paused_at: Mapped[datetime | None]
+    pause_reason: Mapped[str | None]
 
-    __table_args__ = (Index("horsies_schedule_state_next_run_idx", "next_run_at"),)
+    __table_args__ = (
+        Index("horsies_schedule_state_next_run_idx", "next_run_at"),
+        Index(
+            "horsies_schedule_state_due_idx",
+            "owner",
+            "next_run_at",
+            "schedule_name",
+            postgresql_where=text("paused_at is null"),
+        ),
+    )
+
+
+class ScheduleModel(Base):
+    __tablename__ = "horsies_schedules"
+
+    name: Mapped[str] = mapped_column(String(255), primary_key=True)
+    owner: Mapped[str] = mapped_column(String(255), server_default="default")
+    definition: Mapped[dict[str, Any]] = mapped_column(JSONB)
+    created_at: Mapped[datetime] = mapped_column(server_default=NOW)
+    updated_at: Mapped[datetime] = mapped_column(server_default=NOW)
+
+
+class ScheduleRunModel(Base):
+    __tablename__ = "horsies_schedule_runs"
+
+    schedule_name: Mapped[str] = mapped_column(String(255), primary_key=True)
+    slot_at: Mapped[datetime] = mapped_column(primary_key=True)
+    outcome: Mapped[str] = mapped_column(String(32))
+    task_id: Mapped[str | None] = mapped_column(BYTEWISE_ID)
+    workflow_id: Mapped[str | None] = mapped_column(BYTEWISE_ID)
+    reason: Mapped[str | None]
+    created_at: Mapped[datetime] = mapped_column(server_default=NOW)
+
+    __table_args__ = (Index("horsies_schedule_runs_created_at_idx", "created_at"),)
 
 
 class SchemaVersionModel(Base):

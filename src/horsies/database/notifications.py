@@ -10,6 +10,7 @@ PONG_CHANNEL = "horsies_worker_pong"
 CANCEL_CHANNEL = "horsies_cancel"
 DONE_CHANNEL = "task_done"
 WORKFLOW_CHANNEL = "horsies_workflow_wake"
+SCHEDULE_CHANNEL = "horsies_schedules"
 _ANY_QUEUE_CHANNEL = "task_new"
 _MAX_CHANNEL_BYTES = 63  # PostgreSQL's limit for a name
 

@@ -146,6 +146,7 @@ class Reaper:
             },
             "prune workflows": config.terminal_record_retention_hours,
             "prune events": config.terminal_record_retention_hours,
+            "prune schedule runs": config.terminal_record_retention_hours,
         }
         return {step: timedelta(hours=kept) for step, kept in hours.items() if kept is not None}
 

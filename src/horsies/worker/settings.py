@@ -24,6 +24,7 @@ class WorkerConfig:
     app_locator: str | None = None
     is_burst: bool = False
     drain_timeout_s: float | None = None
+    has_scheduler: bool = False
 
     @property
     def thread_count(self) -> int:

@@ -13,6 +13,8 @@ from horsies.executors.in_loop import InLoopExecutor
 from horsies.recovery.begun_slots import BegunSlots, create_begun_slots
 from horsies.recovery.death_watch import DeathWatch
 from horsies.recovery.reaper import Reaper
+from horsies.scheduling.process import fire_until
+from horsies.scheduling.scheduler import Scheduler
 from horsies.worker.buffer import Buffer
 from horsies.worker.cancel_watch import CancelWatch
 from horsies.worker.claimer import Claimer
@@ -128,6 +130,7 @@ class Worker:
                     lasting.create_task(self.loop_watch.run(), name="loop watch"),
                     lasting.create_task(heartbeat.run(), name="heartbeat"),
                     *(lasting.create_task(repeat(one), name=one.name) for one in services),
+                    *self._start_scheduler(lasting),
                 ]
                 self.ready.set()
                 try:
@@ -148,6 +151,14 @@ class Worker:
                 await connection.close()
             if self._begun_slots is not None:
                 self._leave(self._begun_slots)
+
+    def _start_scheduler(self, group: asyncio.TaskGroup) -> list[asyncio.Task[None]]:
+        """Send what is scheduled until the drain begins, if this worker was told to."""
+        if not self.context.settings.has_scheduler:
+            return []
+        database = self._app.get_broker().database
+        firing = fire_until(self.stopping, asyncio.Event(), Scheduler(self._app), database)
+        return [group.create_task(firing, name="scheduler")]
 
     def _services(self, *, holds_lock: bool) -> list[Service]:
         recovery, identity = self._app.config.recovery, self.context.identity

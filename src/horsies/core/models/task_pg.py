@@ -2,6 +2,8 @@
 
 from horsies.database.models import (
     Base,
+    ScheduleModel,
+    ScheduleRunModel,
     ScheduleStateModel,
     SchemaVersionModel,
     TaskAttemptModel,
@@ -15,6 +17,8 @@ from horsies.database.workflow_models import EventModel, WorkflowModel, Workflow
 __all__ = [
     "Base",
     "EventModel",
+    "ScheduleModel",
+    "ScheduleRunModel",
     "ScheduleStateModel",
     "SchemaVersionModel",
     "TaskAttemptModel",

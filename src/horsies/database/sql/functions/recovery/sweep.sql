@@ -23,6 +23,7 @@ begin
                 when 'prune worker states' then changed := horsies_prune_worker_states(ages[i], batch_limit);
                 when 'prune events' then changed := horsies_prune_events(ages[i], batch_limit);
                 when 'prune workflows' then changed := horsies_prune_workflows(ages[i], batch_limit);
+                when 'prune schedule runs' then changed := horsies_prune_schedule_runs(ages[i], batch_limit);
                 else changed := horsies_prune_tasks(split_part(step, ' ', 2), ages[i], batch_limit);  -- 'prune FAILED tasks'
             end case;
         exception when others then

@@ -1,0 +1,81 @@
+"""What `horsies schedule` prints for people."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from zoneinfo import ZoneInfo
+
+import click
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from horsies.scheduling.control import Backfill, ScheduleInfo
+from horsies.scheduling.statements import ScheduleRun
+
+_SHOWN_SLOTS = 10
+
+
+def show_instant(at: datetime, zone: ZoneInfo | None) -> str:
+    """An instant on the reader's clock: `Mon 2030-01-07 09:00:00 CET`."""
+    return f"{at.astimezone(zone):%a %Y-%m-%d %H:%M:%S %Z}"
+
+
+def print_list(infos: Sequence[ScheduleInfo], zone: ZoneInfo | None) -> None:
+    if not infos:
+        click.echo("no schedules")
+        return
+    table = _table("name", "runs", "when", "next run", "runs so far")
+    for info in infos:
+        name = f"{info.name} (added)" if info.is_dynamic else info.name
+        when = info.words if info.timezone in ("UTC", "?") else f"{info.words} ({info.timezone})"
+        table.add_row(name, info.target, when, _next(info, zone), str(info.run_count))
+    _print(table)
+
+
+def _next(info: ScheduleInfo, zone: ZoneInfo | None) -> str:
+    if info.problem:
+        return f"problem: {info.problem}"
+    if not info.is_enabled:
+        return "disabled"
+    if info.paused_at is not None:
+        return f"paused: {info.pause_reason}" if info.pause_reason else "paused"
+    if info.next_run_at is not None:
+        return show_instant(info.next_run_at, zone)
+    return "has ended" if info.run_count else "when a scheduler starts"
+
+
+def print_history(runs: Sequence[ScheduleRun], zone: ZoneInfo | None) -> None:
+    if not runs:
+        click.echo("no slots yet")
+        return
+    table = _table("slot", "became", "task or workflow", "status", "why")
+    for run in runs:
+        run_id = run.task_id or run.workflow_id or ""
+        slot = show_instant(run.slot_at, zone)
+        table.add_row(slot, run.outcome, run_id, run.status or "", run.reason or "")
+    _print(table)
+
+
+def print_slots(backfill: Backfill, zone: ZoneInfo | None) -> None:
+    """The slots that a backfill would send; of many, the first and the last ones."""
+    shown = backfill.slots
+    click.echo(f"{len(shown)} slot(s) to send, {len(backfill.sent_before)} sent before")
+    for slot in shown[:_SHOWN_SLOTS]:
+        click.echo(f"  {show_instant(slot, zone)}")
+    if len(shown) > _SHOWN_SLOTS:
+        if len(shown) > _SHOWN_SLOTS + 1:
+            click.echo(f"  … {len(shown) - _SHOWN_SLOTS - 1} more …")
+        click.echo(f"  {show_instant(shown[-1], zone)}")
+
+
+def _table(*columns: str) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    return table
+
+
+def _print(table: Table) -> None:
+    console = Console()
+    # Piped output has no width to fit into.
+    console.print(table, width=None if console.is_terminal else 200)

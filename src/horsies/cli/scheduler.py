@@ -1,0 +1,41 @@
+"""`horsies scheduler`: send what is scheduled until a signal stops it."""
+
+import asyncio
+import logging
+import signal
+import sys
+
+import click
+
+from horsies.cli.locating import takes_app
+from horsies.cli.worker import LEVELS, joined, require_schedules
+from horsies.locator import load_app
+
+
+@click.command("scheduler")
+@takes_app
+@click.option("--loglevel", type=LEVELS, default="INFO", show_default=True)
+def command(locator: str | None, loglevel: str) -> None:
+    """Run the scheduler of the app in MODULE (shop.queue:app, shop/queue.py).
+
+    Start as many as you like: each slot is sent once. SIGTERM or Ctrl-C stops it after the pass
+    under way.
+    """
+    from horsies.scheduling.process import run_scheduler
+    from horsies.scheduling.scheduler import Scheduler
+
+    logging.basicConfig(
+        level=loglevel.upper(),
+        format="%(asctime)s %(levelname)-7s %(name)s: %(message)s",
+        stream=sys.stderr,
+    )
+    app = load_app(locator)
+    app.set_role("scheduler")
+    config = require_schedules(app)
+    if errors := app.check():
+        raise joined(errors)
+    enabled = [schedule.name for schedule in config.schedules if schedule.enabled]
+    click.echo(f"scheduler: {len(enabled)} schedules: {', '.join(enabled[:20]) or 'none'}")
+    database = app.get_broker().database
+    stops = [signal.SIGTERM, signal.SIGINT]
+    sys.exit(asyncio.run(run_scheduler(Scheduler(app), database, stops)))

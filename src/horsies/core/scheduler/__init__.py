@@ -1,0 +1,1 @@
+"""Re-exports: the scheduler."""

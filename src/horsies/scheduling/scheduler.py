@@ -1,0 +1,193 @@
+"""The scheduler: sends the task or starts the workflow of each slot, once.
+
+Any number of schedulers may run. A slot has an id of its own in the database, and each due schedule
+is fired in one transaction that holds its state row: whoever comes second finds it done.
+"""
+
+import logging
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Protocol
+
+from psycopg import AsyncConnection
+from psycopg.rows import TupleRow
+
+from horsies.clock import monotonic
+from horsies.config.schedules import AnySchedule, Overlap, TaskSchedule
+from horsies.database.operation import FAILURES, describe
+from horsies.database.statement import is_transient, run
+from horsies.scheduling.sending import ScheduleSendingApp, slot_statement
+from horsies.scheduling.slots import config_hash, due_slots, first_slot, slot_id
+from horsies.scheduling.statements import (
+    LockedSchedule,
+    SlotRun,
+    current_time,
+    due_schedules,
+    has_missing_schedules,
+    init_schedules,
+    lock_schedule,
+    open_runs,
+    record_firing,
+)
+from horsies.scheduling.stored import read_definition
+
+_logger = logging.getLogger("horsies.scheduler")
+
+_BATCH = 100
+# Notifications wake; this is how long a lost one may cost.
+_POLL_S = 30.0
+_SLOTS_PER_TRANSACTION = 100
+_FIRST = (datetime.min.replace(tzinfo=UTC), "")
+
+
+class SchedulerApp(ScheduleSendingApp, Protocol):
+    """The part of an app that a scheduler needs."""
+
+
+class Scheduler:
+    """A service: one pass fires what is due and says when the next pass is worth it."""
+
+    name = "scheduler"
+
+    def __init__(self, app: SchedulerApp) -> None:
+        config = app.config.schedule
+        assert config is not None, "an app without schedules has no scheduler"
+        self._app = app
+        self._database = app.get_broker().database
+        self._owner = config.owner
+        self._check_interval_s = float(config.check_interval_seconds)
+        self._schedules: Mapping[str, AnySchedule] = {
+            schedule.name: schedule for schedule in config.schedules if schedule.enabled
+        }
+        self._is_initialised = False
+        self._look_for_missing_at = 0.0
+        self._said: dict[str, str] = {}
+        self.interval_s = self._check_interval_s
+
+    async def initialise(self) -> None:
+        """Make the state of new and changed schedules; forget those that are no longer there."""
+        ((now,),) = await self._database.run_async(current_time())
+        firsts = [
+            (name, first_slot(schedule, now), config_hash(schedule))
+            for name, schedule in self._schedules.items()
+        ]
+        statement = init_schedules(self._owner, firsts, prunes=True)
+        for receipt in await self._database.run_async(statement):
+            if receipt.outcome == "changed":
+                _logger.warning("schedule %s has changed: its next run is anew", receipt.task_id)
+            elif receipt.outcome == "taken":
+                _logger.error(
+                    "schedule %s belongs to another owner; it is left alone", receipt.task_id
+                )
+        self._is_initialised = True
+        self._look_for_missing_at = monotonic() + _POLL_S
+
+    def look_for_missing(self) -> None:
+        """Someone has deleted state: have the next pass look whether a schedule has none."""
+        self._look_for_missing_at = 0.0
+
+    async def run_once(self) -> int:
+        """Fire what is due; return how many tasks and workflows were sent."""
+        if not self._is_initialised or await self._has_missing():
+            await self.initialise()
+        sent, has_left = 0, False
+        after = _FIRST
+        while True:
+            (due,) = await self._database.run_async(due_schedules(self._owner, after, _BATCH))
+            for name in due.names:
+                fired = await self._try(name)
+                sent += fired
+                has_left |= not fired
+            if len(due.names) < _BATCH or due.last_run_at is None:
+                break
+            after = (due.last_run_at, due.names[-1])
+        if sent or has_left:
+            (due,) = await self._database.run_async(due_schedules(self._owner, _FIRST, 1))
+        wait_s = _POLL_S if due.next_after_s is None else float(due.next_after_s)
+        # What is due still, to be caught up or tried again, waits for the next tick.
+        limit_s = self._check_interval_s if due.names else _POLL_S
+        self.interval_s = min(limit_s, max(0.001, wait_s))
+        return sent
+
+    async def _has_missing(self) -> bool:
+        if monotonic() < self._look_for_missing_at:
+            return False
+        self._look_for_missing_at = monotonic() + _POLL_S
+        statement = has_missing_schedules(list(self._schedules))
+        return bool((await self._database.run_async(statement))[0].value)
+
+    async def _try(self, name: str) -> int:
+        """Fire one schedule; whatever it meets, the others go on."""
+        try:
+            return await self._fire(name)
+        except FAILURES as error:
+            if is_transient(error):
+                raise
+            _logger.error("schedule %s could not be fired: %s", name, describe(error))  # noqa: TRY400
+        except ValueError as error:  # a definition that was stored by hand
+            _logger.error("schedule %s could not be fired: %s", name, error)  # noqa: TRY400
+        return 0
+
+    async def _fire(self, name: str) -> int:
+        async with self._database.pool.connection_async() as connection, connection.transaction():
+            held = await run(connection, lock_schedule(self._owner, name))
+            if not held:
+                return 0  # another scheduler has it
+            state = held[0]
+            schedule = self._schedules.get(name)
+            if schedule is None and state.definition is not None:
+                schedule = read_definition(state.definition)
+            if schedule is None:
+                return 0  # an older deploy does not know what a newer one has added
+            return await self._fire_slots(connection, schedule, state)
+
+    async def _fire_slots(
+        self,
+        connection: AsyncConnection[TupleRow],
+        schedule: AnySchedule,
+        state: LockedSchedule,
+    ) -> int:
+        due = due_slots(schedule, state.next_run_at, state.now_at)
+        next_at = due.next_run_at
+        runs: list[SlotRun] = []
+        for number, slot in enumerate(due.slots):
+            if number == _SLOTS_PER_TRANSACTION:
+                next_at = slot
+                break
+            runs.append(await self._run(connection, schedule, slot))
+            if runs[-1].outcome == "failed":  # what is done stays done; this one is tried again
+                next_at = slot
+                break
+        if due.missed_from is not None and runs[-1].outcome != "failed":
+            runs.append(SlotRun(due.missed_from, "missed", reason="catch_up_missed is off"))
+        await run(connection, record_firing(schedule.name, next_at, runs))
+        return sum(run.outcome == "sent" for run in runs)
+
+    async def _run(
+        self, connection: AsyncConnection[TupleRow], schedule: AnySchedule, slot: datetime
+    ) -> SlotRun:
+        """Send the task or start the workflow of a slot, and say what became of it."""
+        if schedule.overlap is not Overlap.ALLOW:
+            (open_count, waiting_count) = (await run(connection, open_runs(schedule.name)))[0]
+            is_held_back = open_count if schedule.overlap is Overlap.SKIP else waiting_count
+            if is_held_back:
+                return SlotRun(slot, "skipped", reason="an earlier run has not ended")
+        try:
+            async with connection.transaction():
+                await run(connection, slot_statement(self._app, schedule, slot))
+        except Exception as error:  # user code: build_with; and whatever refuses this one row
+            if is_transient(error):
+                raise
+            self._report(schedule.name, describe(error))
+            return SlotRun(slot, "failed", reason=describe(error))
+        self._said.pop(schedule.name, None)
+        run_id = slot_id(schedule.name, slot)
+        if isinstance(schedule, TaskSchedule):
+            return SlotRun(slot, "sent", task_id=run_id)
+        return SlotRun(slot, "sent", workflow_id=run_id)
+
+    def _report(self, name: str, problem: str) -> None:
+        """Say what is wrong with a schedule once, not at every tick."""
+        if self._said.get(name) != problem:
+            self._said[name] = problem
+            _logger.error("schedule %s could not be fired, it is tried again: %s", name, problem)

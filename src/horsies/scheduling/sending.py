@@ -1,0 +1,63 @@
+"""From a slot to the statement that sends its task or starts its workflow."""
+
+from datetime import datetime, timedelta
+from typing import Any, Protocol
+
+from horsies.config.schedules import AnySchedule, TaskSchedule
+from horsies.database.statement import Statement
+from horsies.errors import HorsiesError
+from horsies.result import Err
+from horsies.scheduling.slots import jitter_s, slot_id
+from horsies.scheduling.validate import SchedulingApp
+from horsies.sending.options import SendOptions
+from horsies.sending.prepared import PreparedSend, SendingBroker
+from horsies.sending.statements import enqueue_tasks
+from horsies.workflows.definition import find_definition
+from horsies.workflows.rows import rows_of
+from horsies.workflows.spec import SpecBroker
+from horsies.workflows.statements import start_workflows
+
+
+class ScheduleBroker(SendingBroker, SpecBroker, Protocol):
+    """The part of a broker that schedules are sent with."""
+
+
+class ScheduleSendingApp(SchedulingApp, Protocol):
+    """The part of an app that schedules are sent with."""
+
+    def get_broker(self) -> ScheduleBroker: ...
+    def are_sends_suppressed(self) -> bool: ...
+
+
+def slot_statement(
+    app: ScheduleSendingApp, schedule: AnySchedule, slot: datetime, *, by_hand: bool = False
+) -> Statement[Any]:
+    """What stores the task or workflow of a slot; by hand, without its jitter and deadline."""
+    run_id = slot_id(schedule.name, slot)
+    if isinstance(schedule, TaskSchedule):
+        return _task_statement(app, schedule, slot, by_hand=by_hand)
+    definition = find_definition(schedule.definition_key)
+    if definition is None:
+        raise HorsiesError(f"workflow {schedule.definition_key!r} is not registered")
+    spec = definition.build_with(app, **schedule.kwargs)
+    return start_workflows([rows_of(spec, run_id, slot)])
+
+
+def _task_statement(
+    app: ScheduleSendingApp, schedule: TaskSchedule, slot: datetime, *, by_hand: bool
+) -> Statement[Any]:
+    definition = app.definition(schedule.task_name)
+    if definition is None:
+        raise HorsiesError(f"task {schedule.task_name!r} is not registered")
+    deadline_s = None if by_hand else schedule.deadline_seconds
+    options = SendOptions(
+        queue_name=schedule.queue_name,
+        good_until=None if deadline_s is None else slot + timedelta(seconds=deadline_s),
+    )
+    prepared = PreparedSend(app, definition, options)
+    task_id = slot_id(schedule.name, slot)
+    row = prepared.row(task_id, tuple(schedule.args), dict(schedule.kwargs), slot)
+    if isinstance(row, Err):
+        raise HorsiesError(row.err_value.message)
+    delay_s = 0.0 if by_hand else jitter_s(schedule.name, slot, schedule.jitter_seconds)
+    return enqueue_tasks([row.ok_value._replace(delay_s=delay_s or None)])

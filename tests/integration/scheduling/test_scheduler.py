@@ -1,0 +1,261 @@
+"""The scheduler on a real database: what is due is sent once, whatever happens around it."""
+
+import asyncio
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from horsies import (
+    CronSchedule,
+    Horsies,
+    IntervalSchedule,
+    Overlap,
+    ScheduleConfig,
+    TaskError,
+    TaskResult,
+    TaskSchedule,
+    WorkflowDefinition,
+    WorkflowSchedule,
+)
+from horsies.scheduling.scheduler import Scheduler
+from horsies.scheduling.slots import slot_id
+from support.database import Database
+
+NewApp = Callable[..., Horsies]
+MINUTE = IntervalSchedule(minutes=1)
+
+
+def app_with(new_app: NewApp, *schedules: Any, **settings: Any) -> Horsies:
+    app = new_app(schedule=ScheduleConfig(schedules=list(schedules), **settings))
+
+    @app.task("report")
+    async def report(number: int = 0) -> TaskResult[int, TaskError]:
+        return TaskResult(ok=number)
+
+    return app
+
+
+def schedule(name: str = "minutely", **fields: Any) -> TaskSchedule:
+    return TaskSchedule(**{"name": name, "task_name": "report", "pattern": MINUTE, **fields})
+
+
+def make_due(db: Database, seconds_ago: float = 0.0, name: str = "minutely") -> datetime:
+    """Put a schedule's next slot into the past; the slot."""
+    slot: datetime = db.value(
+        "update horsies_schedule_state set next_run_at = now() - %s * interval '1 second' "
+        "where schedule_name = %s returning next_run_at",
+        seconds_ago,
+        name,
+    )
+    return slot
+
+
+def state(db: Database, name: str = "minutely") -> dict[str, Any]:
+    (row,) = db.execute("select * from horsies_schedule_state where schedule_name = %s", name)
+    return row
+
+
+def runs(db: Database, name: str = "minutely") -> list[tuple[str, str | None]]:
+    rows = db.execute(
+        "select outcome, task_id from horsies_schedule_runs where schedule_name = %s "
+        "order by slot_at",
+        name,
+    )
+    return [(row["outcome"], row["task_id"]) for row in rows]
+
+
+async def test_new_schedule_waits_for_its_first_slot(new_app: NewApp, db: Database) -> None:
+    app = app_with(new_app, schedule())
+
+    sent = await Scheduler(app).run_once()
+
+    assert sent == 0
+    assert state(db)["next_run_at"] > datetime.now(UTC)
+    assert (state(db)["run_count"], state(db)["last_task_id"]) == (0, None)
+
+
+async def test_due_slot_is_sent_once_with_its_own_id(new_app: NewApp, db: Database) -> None:
+    app = app_with(new_app, schedule(kwargs={"number": 7}))
+    scheduler = Scheduler(app)
+    await scheduler.run_once()
+    slot = make_due(db)
+
+    assert [await scheduler.run_once(), await scheduler.run_once()] == [1, 0]
+
+    task = db.task(slot_id("minutely", slot))
+    assert (task["kwargs"], task["sent_at"]) == ('{"number":7}', slot)
+    assert (state(db)["run_count"], state(db)["last_task_id"]) == (1, task["id"])
+    assert runs(db) == [("sent", task["id"])]
+
+
+@pytest.mark.parametrize(
+    ("catches_up", "limit", "sent"),
+    [(False, 100, [1]), (True, 100, [5]), (True, 2, [2, 2, 1])],
+    ids=["late once", "all missed", "bounded per tick"],
+)
+async def test_three_hours_down(
+    new_app: NewApp, db: Database, catches_up: bool, limit: int, sent: list[int]
+) -> None:
+    app = app_with(new_app, schedule(catch_up_missed=catches_up, max_catch_up_runs=limit))
+    scheduler = Scheduler(app)
+    await scheduler.run_once()
+    make_due(db, seconds_ago=4 * 60 + 30)
+
+    fired = [await scheduler.run_once() for _ in sent]
+
+    assert (fired, await scheduler.run_once()) == (sent, 0)
+    assert state(db)["next_run_at"] > datetime.now(UTC)
+    created = [
+        row["created_at"] for row in db.execute("select * from horsies_tasks order by sent_at")
+    ]
+    assert created == sorted(set(created))
+
+
+async def test_slot_that_was_sent_before_a_crash_is_not_sent_again(
+    new_app: NewApp, db: Database
+) -> None:
+    app = app_with(new_app, schedule())
+    scheduler = Scheduler(app)
+    await scheduler.run_once()
+    slot = make_due(db)
+    await scheduler.run_once()
+    db.execute("update horsies_schedule_state set next_run_at = %s", slot)
+
+    await scheduler.run_once()
+
+    assert db.value("select count(*) from horsies_tasks") == 1
+
+
+async def test_many_schedulers_send_each_slot_once(new_app: NewApp, db: Database) -> None:
+    names = [f"s{number}" for number in range(40)]
+    apps = [app_with(new_app, *map(schedule, names)) for _ in range(3)]
+    schedulers = [Scheduler(app) for app in apps]
+    await schedulers[0].run_once()
+
+    for _ in range(5):
+        db.execute("update horsies_schedule_state set next_run_at = now()")
+        async with asyncio.TaskGroup() as group:
+            for scheduler in schedulers:
+                group.create_task(scheduler.run_once())
+
+    assert db.value("select count(*) from horsies_tasks") == 200
+    assert db.value("select sum(run_count) from horsies_schedule_state") == 200
+
+
+async def test_changed_pattern_starts_anew_and_keeps_its_count(
+    new_app: NewApp, db: Database
+) -> None:
+    scheduler = Scheduler(app_with(new_app, schedule()))
+    await scheduler.run_once()
+    make_due(db)
+    await scheduler.run_once()
+    make_due(db, seconds_ago=600)
+
+    hourly = CronSchedule(expression="0 * * * *")
+    sent = await Scheduler(app_with(new_app, schedule(pattern=hourly))).run_once()
+
+    assert sent == 0
+    assert state(db)["next_run_at"].minute == 0
+    assert state(db)["run_count"] == 1
+
+
+async def test_deploy_prunes_only_its_own(new_app: NewApp, db: Database) -> None:
+    await Scheduler(app_with(new_app, schedule("a"), schedule("b"), owner="shop")).run_once()
+    await Scheduler(app_with(new_app, schedule("c"), owner="mail")).run_once()
+
+    await Scheduler(app_with(new_app, schedule("b"), owner="shop")).run_once()
+
+    rows = db.execute("select schedule_name from horsies_schedule_state order by 1")
+    assert [row["schedule_name"] for row in rows] == ["b", "c"]
+
+
+async def test_deleted_state_is_made_anew_without_firing(new_app: NewApp, db: Database) -> None:
+    scheduler = Scheduler(app_with(new_app, schedule()))
+    await scheduler.run_once()
+    db.execute("delete from horsies_schedule_state")
+    scheduler.look_for_missing()
+
+    assert await scheduler.run_once() == 0
+    assert state(db)["next_run_at"] > datetime.now(UTC)
+
+
+async def test_overlap_is_skipped_and_said(new_app: NewApp, db: Database) -> None:
+    scheduler = Scheduler(app_with(new_app, schedule(overlap=Overlap.SKIP)))
+    await scheduler.run_once()
+    make_due(db, seconds_ago=2)
+    await scheduler.run_once()
+    make_due(db, seconds_ago=1)
+    await scheduler.run_once()
+
+    assert [outcome for outcome, _ in runs(db)] == ["sent", "skipped"]
+    db.execute("update horsies_tasks set status = 'COMPLETED'")
+    make_due(db)
+    assert await scheduler.run_once() == 1
+
+
+async def test_schedule_ends_with_its_last_slot(new_app: NewApp, db: Database) -> None:
+    soon = datetime.now(UTC) + timedelta(seconds=90)
+    scheduler = Scheduler(app_with(new_app, schedule(end_at=soon)))
+    await scheduler.run_once()
+    make_due(db)
+
+    assert await scheduler.run_once() == 1
+    assert state(db)["next_run_at"] is not None
+    db.execute("update horsies_schedule_state set next_run_at = now() + interval '2 hours'")
+    assert await scheduler.run_once() == 0
+
+
+async def test_deadline_counts_from_the_slot(new_app: NewApp, db: Database) -> None:
+    scheduler = Scheduler(app_with(new_app, schedule(deadline_seconds=30)))
+    await scheduler.run_once()
+    slot = make_due(db)
+    await scheduler.run_once()
+
+    assert db.task(slot_id("minutely", slot))["good_until"] == slot + timedelta(seconds=30)
+
+
+async def test_workflow_is_started_for_its_slot(new_app: NewApp, db: Database) -> None:
+    app = app_with(
+        new_app,
+        WorkflowSchedule(
+            name="nightly", definition_key="test_scheduler.nightly", pattern=MINUTE, kwargs={"n": 3}
+        ),
+    )
+
+    class Nightly(WorkflowDefinition[int]):
+        name = "nightly"
+        definition_key = "test_scheduler.nightly"
+
+        @classmethod
+        def build_with(cls, app: Any, n: int) -> Any:
+            node = app.tasks["report"].node(node_id="only")(number=n)
+            return app.workflow("nightly", [node], output=node, definition_key="x")
+
+    assert app.check() == []
+    scheduler = Scheduler(app)
+    await scheduler.run_once()
+    slot = make_due(db, name="nightly")
+
+    assert await scheduler.run_once() == 1
+    workflow_id = slot_id("nightly", slot)
+    assert db.value("select sent_at from horsies_workflows where id = %s", workflow_id) == slot
+
+
+@pytest.mark.parametrize(
+    ("fields", "text"),
+    [
+        ({"task_name": "gone"}, "not registered"),
+        ({"timezone": "Mars/Olympus"}, "unknown timezone"),
+        ({"kwargs": {"nummer": 1}}, "arguments do not fit"),
+        ({"queue_name": "gone"}, "queue"),
+    ],
+    ids=["task", "zone", "arguments", "queue"],
+)
+def test_check_refuses_what_cannot_run(new_app: NewApp, fields: dict[str, Any], text: str) -> None:
+    app = app_with(new_app, schedule(**fields))
+
+    (error,) = app.check()
+
+    assert text in error.message

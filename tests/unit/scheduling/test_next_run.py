@@ -1,0 +1,138 @@
+"""When a schedule runs next: tables of clock changes, and a brute-force search beside it."""
+
+from datetime import UTC, datetime, time, timedelta
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from horsies import (
+    CronSchedule,
+    DailySchedule,
+    HourlySchedule,
+    IntervalSchedule,
+    MonthlySchedule,
+    SchedulePattern,
+    Weekday,
+    WeeklySchedule,
+)
+from horsies.config.cron import read_cron
+from horsies.scheduling.next_run import calculate_next_run, should_run_now
+
+BERLIN, NEW_YORK, LORD_HOWE = "Europe/Berlin", "America/New_York", "Australia/Lord_Howe"
+
+
+def utc(text: str) -> datetime:
+    return datetime.fromisoformat(text).replace(tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "zone", "start", "expected"),
+    [
+        pytest.param(IntervalSchedule(minutes=1, seconds=30), BERLIN, "2025-01-01T00:00:00",
+                     "2025-01-01T00:01:30", id="interval"),
+        pytest.param(DailySchedule(time=time(9)), BERLIN, "2025-03-29T08:30:00",
+                     "2025-03-30T07:00:00", id="daily over a clock change"),
+        pytest.param(DailySchedule(time=time(2, 30)), BERLIN, "2025-03-29T12:00:00",
+                     "2025-03-31T00:30:00", id="skipped local time"),
+        pytest.param(DailySchedule(time=time(2, 30)), BERLIN, "2025-10-25T12:00:00",
+                     "2025-10-26T00:30:00", id="first of two"),
+        pytest.param(DailySchedule(time=time(2, 30)), BERLIN, "2025-10-26T00:30:00",
+                     "2025-10-27T01:30:00", id="not the second of two"),
+        pytest.param(DailySchedule(time=time(2, 30)), NEW_YORK, "2025-03-09T05:00:00",
+                     "2025-03-10T06:30:00", id="skipped in New York"),
+        pytest.param(DailySchedule(time=time(2, 15)), LORD_HOWE, "2025-10-04T12:00:00",
+                     "2025-10-05T15:15:00", id="half an hour skipped"),
+        pytest.param(DailySchedule(time=time(1, 45)), LORD_HOWE, "2025-04-05T12:00:00",
+                     "2025-04-05T14:45:00", id="half an hour twice, the first"),
+        pytest.param(HourlySchedule(minute=30), BERLIN, "2025-10-26T00:30:00",
+                     "2025-10-26T01:30:00", id="hourly in the hour that comes twice"),
+        pytest.param(HourlySchedule(minute=15), LORD_HOWE, "2025-10-04T15:00:00",
+                     "2025-10-04T16:15:00", id="hourly over half an hour"),
+        pytest.param(WeeklySchedule(days=[Weekday.SUNDAY], time=time(8)), "UTC",
+                     "2025-01-01T00:00:00", "2025-01-05T08:00:00", id="weekly"),
+        pytest.param(MonthlySchedule(day=31, time=time(0)), "UTC", "2025-01-31T00:00:00",
+                     "2025-03-31T00:00:00", id="months without the day"),
+        pytest.param(CronSchedule(expression="0 12 1 * mon"), "UTC", "2025-01-01T12:00:00",
+                     "2025-01-06T12:00:00", id="either day of cron"),
+        pytest.param(CronSchedule(expression="0 0 29 2 *"), "UTC", "2025-01-01T00:00:00",
+                     "2028-02-29T00:00:00", id="leap day"),
+        pytest.param(CronSchedule(expression="@weekly"), "UTC", "2025-01-01T00:00:00",
+                     "2025-01-05T00:00:00", id="abbreviation"),
+        pytest.param(CronSchedule(expression="30 2 * * *"), BERLIN, "2025-03-29T12:00:00",
+                     "2025-03-31T00:30:00", id="cron skips what does not exist"),
+    ],
+)  # fmt: skip
+def test_next_run(pattern: SchedulePattern, zone: str, start: str, expected: str) -> None:
+    assert calculate_next_run(pattern, utc(start), zone) == utc(expected)
+
+
+INSTANTS = st.integers(1_704_067_200, 1_798_761_600).map(  # 2024 to 2027
+    lambda seconds: datetime.fromtimestamp(seconds, UTC)
+)
+ZONES = st.sampled_from(["UTC", BERLIN, NEW_YORK, LORD_HOWE, "Asia/Kathmandu", "America/Havana"])
+
+
+def brute_force(expression: str, start: datetime, zone: str) -> datetime:
+    """Minute by minute."""
+    times, local = read_cron(expression), ZoneInfo(zone)
+    instant = start.replace(second=0) + timedelta(minutes=1)
+    while not times.matches(instant.astimezone(local)):
+        instant += timedelta(minutes=1)
+    return instant
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    start=INSTANTS,
+    zone=ZONES,
+    expression=st.sampled_from(
+        ["*/7 * * * *", "30 2 * * *", "0 0 * * *", "59 23 * * *", "15 1-3 * * sun", "0 */5 */2 * *"]
+    ),
+)
+def test_cron_finds_what_a_search_finds(start: datetime, zone: str, expression: str) -> None:
+    pattern = CronSchedule(expression=expression)
+
+    assert calculate_next_run(pattern, start, zone) == brute_force(expression, start, zone)
+
+
+@settings(max_examples=150, deadline=None)
+@given(start=INSTANTS, zone=ZONES, at=st.times().map(lambda t: t.replace(microsecond=0, second=0)))
+def test_daily_runs_once_a_day_at_its_time(start: datetime, zone: str, at: time) -> None:
+    found = calculate_next_run(DailySchedule(time=at), start, zone)
+
+    local = found.astimezone(ZoneInfo(zone))
+    assert found > start
+    assert (local.hour, local.minute) == (at.hour, at.minute)
+    assert local.fold == 0
+    assert found - start <= timedelta(hours=50)
+
+
+@pytest.mark.parametrize(
+    "expression",
+    ["", "* * * *", "* * * * * *", "60 * * * *", "0 0 30 2 *", "0 0 L * *", "5/15 * * * *",
+     "a * * * *", "1-0 * * * *", "0 0 * * mon#2", "*/0 * * * *", "@often"],
+)  # fmt: skip
+def test_expressions_that_cannot_be_read_are_refused(expression: str) -> None:
+    from horsies import ConfigurationError
+
+    with pytest.raises(ConfigurationError, match="invalid cron expression") as caught:
+        CronSchedule(expression=expression)
+
+    assert caught.value.code == "HRS-205"
+
+
+def test_naive_times_and_unknown_zones_are_refused() -> None:
+    with pytest.raises(ValueError, match="timezone-aware"):
+        calculate_next_run(HourlySchedule(minute=0), datetime(2025, 1, 1))  # noqa: DTZ001
+    with pytest.raises(ValueError, match="unknown timezone"):
+        calculate_next_run(HourlySchedule(minute=0), utc("2025-01-01T00:00:00"), "Mars/Olympus")
+
+
+def test_what_has_no_next_run_is_due() -> None:
+    now = utc("2025-01-01T00:00:00")
+
+    assert should_run_now(None, now)
+    assert should_run_now(now, now)
+    assert not should_run_now(now + timedelta(seconds=1), now)
