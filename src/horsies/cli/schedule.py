@@ -151,7 +151,8 @@ def backfill(
 ) -> None:
     """Send the slots of a range that were not sent.
 
-    It shows them and asks first. --from and --to are times in the zone of --tz. To repeat it sends nothing twice.
+    It shows them and asks first. --from and --to are times in the zone of --tz. To repeat it
+    sends nothing twice.
     """
     first, last = _in_zone(start, zone), _in_zone(end, zone)
     preview = _value(app.schedules.backfill(name, first, last))
