@@ -174,6 +174,12 @@ class WorkflowSchedule(Settings):
 
     def problems(self) -> Iterator[HorsiesError]:
         yield from _period_problems(self)
+        if self.overlap is Overlap.QUEUE:
+            yield _refusal(
+                f"schedule {self.name!r}: a workflow starts at once, it cannot be queued",
+                "overlap=queue",
+                "use Overlap.SKIP or Overlap.ALLOW",
+            )
 
 
 AnySchedule: TypeAlias = TaskSchedule | WorkflowSchedule

@@ -136,3 +136,15 @@ def test_what_has_no_next_run_is_due() -> None:
     assert should_run_now(None, now)
     assert should_run_now(now, now)
     assert not should_run_now(now + timedelta(seconds=1), now)
+
+
+def test_workflows_cannot_be_queued() -> None:
+    from horsies import ConfigurationError, Overlap, WorkflowSchedule
+
+    with pytest.raises(ConfigurationError, match="cannot be queued"):
+        WorkflowSchedule(
+            name="nightly",
+            definition_key="shop.nightly",
+            pattern=HourlySchedule(minute=0),
+            overlap=Overlap.QUEUE,
+        )
