@@ -16,7 +16,7 @@ from horsies.worker.lanes import Lane
 # Each lane numbers what it takes ahead in a range of its own: lanes begin in no common order.
 _LANE_BITS = 56
 # A permit reaches as far as the slots may get during the next four writes, by what ended during the
-# last one, and is renewed when half of that is used up. Figures of shorter reaches: decision 0009.
+# last one, and is renewed when half of that is used up (decision 0009).
 _WRITES_AHEAD = 4
 _SHRINKS_BY = 8
 
