@@ -12,11 +12,13 @@ from benchmarks.late import late_commits
 from benchmarks.ours import WIDE
 from benchmarks.report import IMAGES, RESULTS, store
 from benchmarks.stage import connect, fresh_database, worker
+from benchmarks.sustained import chosen_load, sustain
 from benchmarks.waiting import large_results, many_waiters
 
 Say = Callable[[str], None]
 Point = tuple[str, float, float]  # line, x, y
 RATE = "tasks per second"
+_LOG_Y = {"settling", "sustained"}
 
 
 class Curves:
@@ -36,7 +38,7 @@ class Curves:
             lines.setdefault(line, []).append((x, y))
             self._say(f"{name}: {line}, {x:,.6g} {x_label}: {y:,.6g} {y_label}")
         store("curves-quick" if self._is_quick else "curves", {name: lines})
-        plot = Plot(title, x_label, y_label, lines, is_log, has_log_y=name == "settling")
+        plot = Plot(title, x_label, y_label, lines, is_log, has_log_y=name in _LOG_Y)
         folder = RESULTS if self._is_quick else IMAGES
         write_curves(folder / f"curve-{name}.svg", plot)
 
@@ -191,6 +193,17 @@ class Curves:
             with fresh_database(self._server_url) as url:
                 yield "1 MB results, worker", results, large_results(url, results)
 
+    def _sustained(self) -> Iterator[Point]:
+        """A steady load beside a long history, minute by minute."""
+        load = chosen_load(is_quick=self._is_quick)
+        self._say(f"sustained: {load}")
+        with fresh_database(self._server_url) as url:
+            for minute in sustain(url, load):
+                yield "tasks per second", minute.at, minute.rate
+                yield "claim, p50 in ms", minute.at, minute.p50_ms
+                yield "claim, p99 in ms", minute.at, minute.p99_ms
+                yield "dead tuples, thousands", minute.at, minute.dead_count / 1000
+
 
 CURVES: dict[str, tuple[str, str, str, bool]] = {
     "held": ("With a session idle in transaction", "tasks done", RATE, False),
@@ -208,5 +221,6 @@ CURVES: dict[str, tuple[str, str, str, bool]] = {
     "memory": ("Memory over many tasks", "tasks done", "MB resident", False),
     "settling": ("How much a worker of two children takes", "seconds", "tasks held", False),
     "shares": ("Two unequal workers", "part of the slots", "part of the tasks", False),
+    "sustained": ("A steady load beside a long history", "minutes", "see the lines", False),
     "waiting": ("Memory of those who wait", "results", "MB resident", True),
 }

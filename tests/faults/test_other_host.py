@@ -17,7 +17,8 @@ from support.proxy import proxied
 pytestmark = [pytest.mark.faults, pytest.mark.slow, pytest.mark.timeout(120)]
 
 ELSEWHERE = ("unshare", "--uts", "--pid", "--fork", "--mount-proc", "--kill-child", "sh", "-c",
-             'hostname elsewhere && exec "$@"', "sh", sys.executable, "-m")  # fmt: skip
+             'hostname elsewhere && mount -t tmpfs none /dev/shm && exec "$@"',
+             "sh", sys.executable, "-m")  # fmt: skip
 QUIET = {"running_stale_threshold_ms": 6_000, "claimed_stale_threshold_ms": 60_000}
 HOLDING_BACK = {"prefetch_buffer": 1, "claim_lease_ms": 60_000}
 
@@ -131,3 +132,55 @@ def test_namesake_in_another_pid_namespace_is_left_alone(database_url: str) -> N
         play.assert_invariants()
         assert play.begun() == {0: 1, 1: 1, 2: 1}
         assert contained.poll() is None
+
+
+_TAKEN_AHEAD = (
+    "select id, coalesce(ahead_number > (horsies_permitted_numbers(claimed_by_worker_id))"
+    "[1 + (ahead_number >> 56)], false) from horsies_tasks where status = 'RUNNING'"
+)
+
+
+def test_tasks_taken_ahead_of_a_lost_host_go_back_without_an_attempt(database_url: str) -> None:
+    """What its permits did not cover cannot have begun; what they covered may have."""
+    with scene(database_url, recovery=QUIET) as play:
+        play.send_many("coroutine", range(300), 0.003)
+        worker = play.start_worker("--processes", "1", "--concurrency", "2", python=ELSEWHERE)
+        eventually(lambda: play.count("COMPLETED") == 300, within=30)
+        play.send_many("coroutine", range(300, 400), -1)
+        # Soon: what waits behind a long task goes back by itself after a quarter of a second.
+        eventually(lambda: play.begun().total() == 302, within=10)
+
+        for process in psutil.Process(worker.pid).children():
+            kill_process(process.pid)
+
+        taken = dict(play.rows(_TAKEN_AHEAD))
+        unbegun = {play.numbers[task_id] for task_id, is_beyond in taken.items() if is_beyond}
+        begun = {number for number in play.begun() if number >= 300}
+        assert len(begun) == 2
+        assert len(unbegun) > 10
+        assert not unbegun & begun
+        play.start_worker("--processes", "1")
+        ids = [task_id for task_id, is_beyond in taken.items() if is_beyond]
+        eventually(
+            lambda: not play.rows(
+                "select from horsies_tasks where id = any (%s) and claimed_by_worker_id in "
+                "(select worker_id from horsies_worker_states where hostname = 'elsewhere')", ids,
+            ),
+            within=20,
+        )  # fmt: skip
+        assert play.scalar("select count(*) from horsies_task_attempts") == 300, (
+            "at once, uncounted"
+        )
+        play.open_gate()
+        play.wait_until_all_ended(within=40)
+        assert play.count("COMPLETED") == 400
+        crashed = {
+            play.numbers[row[0]]
+            for row in play.rows(
+                "select task_id from horsies_task_attempts where error_code = 'WORKER_CRASHED'"
+            )
+        }
+        assert begun <= crashed
+        assert not crashed & unbegun
+        assert {play.begun()[number] for number in begun} == {2}
+        assert {play.begun()[number] for number in unbegun} == {1}

@@ -20,6 +20,7 @@ from horsies.worker.claim_request import (
     LaneRequest,
     Mark,
     MarkKey,
+    PermitRequest,
 )
 from horsies.worker.held_task import Completion, HeldTask
 from horsies.worker.identity import WorkerIdentity
@@ -150,6 +151,7 @@ class Database:
         queues: Mapping[str, int | None] | None = None,
         marks: Mapping[MarkKey, Mark] | None = None,
         is_full_scan: bool = True,
+        permit: PermitRequest | None = None,
         **limits: Any,
     ) -> list[HeldTask | ClaimRow]:
         """All that a claim answers; `queues` are names with their caps, best first."""
@@ -163,6 +165,7 @@ class Database:
             limits=ClaimLimits(**limits),
             marks=marks or {},
             is_full_scan=is_full_scan,
+            permit=permit,
         )
         return self.run(statements.claim_tasks(request))
 

@@ -85,6 +85,7 @@ class TaskModel(Base):
     created_at: Mapped[datetime] = mapped_column(server_default=NOW)
     updated_at: Mapped[datetime] = mapped_column(server_default=NOW)
     is_held: Mapped[bool] = mapped_column(server_default=FALSE)
+    ahead_number: Mapped[int | None] = mapped_column(BigInteger)
 
     __table_args__ = (
         Index(
@@ -245,6 +246,16 @@ class WorkerStateModel(Base):
         Index("horsies_worker_states_worker_idx", "worker_id", text("snapshot_at desc")),
         Index("horsies_worker_states_snapshot_at_idx", "snapshot_at"),
     )
+
+
+class WorkerPermitModel(Base):
+    __tablename__ = "horsies_worker_permits"
+
+    worker_id: Mapped[str] = mapped_column(String(255, collation="C"), primary_key=True)
+    granted_by: Mapped[str] = mapped_column(String(20, collation="C"), primary_key=True)
+    grant_number: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
+    permitted: Mapped[list[int]] = mapped_column(ARRAY(BigInteger))
+    granted_at: Mapped[datetime] = mapped_column(server_default=NOW)
 
 
 class ScheduleStateModel(Base):

@@ -1,8 +1,8 @@
 """Notices dead workers within seconds, where the reaper waits for missing heartbeats.
 
-A worker whose session lock is free is gone from the database: its unstarted claims go back at once
-(the fence makes a mistake harmless). Its runs are lost when it lived on this host and its
-process is gone; on other hosts they wait for the heartbeat threshold: user code may still run.
+A worker whose session lock is free is gone: its claims, and what it took ahead without a permit,
+go back at once (the fence makes a mistake harmless). Its other runs are lost when its process is
+gone from this host; elsewhere they wait for the heartbeat threshold: user code may still run.
 """
 
 import logging
@@ -16,6 +16,7 @@ from horsies.recovery.statements import (
     LostRun,
     WorkerWithoutLock,
     requeue_stale_claims,
+    return_unpermitted_runs,
     running_tasks_of_worker,
     watch_workers,
 )
@@ -76,6 +77,9 @@ class DeathWatch:
                     worker.worker_id, worker.pid, worker.hostname, requeued,
                 )  # fmt: skip
             return requeued
+        if self._config.auto_fail_stale_running:
+            unpermitted = return_unpermitted_runs(worker.worker_id)
+            requeued += int((await self._connection.run(unpermitted))[0].value)
         runs: list[LostRun] = []
         if self._config.auto_fail_stale_running and worker.host_key == self._host_key:
             runs = await self._connection.run(running_tasks_of_worker(worker.worker_id))

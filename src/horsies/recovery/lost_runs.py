@@ -73,9 +73,10 @@ async def end_lost_runs(database: Database, silent_for: timedelta) -> BrokerResu
         await database.ensure_schema_async()
         while lost := await database.run_async(lost_runs(silent_for)):
             endings = [judge_lost(run, silent_for) for run in lost]
-            ended = _count_ended(await database.run_async(fail_lost_runs(silent_for, endings)))
+            receipts = await database.run_async(fail_lost_runs(silent_for, endings))
+            returned, ended = _count_ended(receipts)
             total += ended
-            if not ended:  # all of them locked, stuck or revived meanwhile
+            if not returned + ended:  # all of them locked, stuck or revived meanwhile
                 break
     except FAILURES as error:
         return Err(operation_error(BrokerErrorCode.CLEANUP_FAILED, error))
@@ -100,24 +101,28 @@ async def end_runs_of_dead_worker(
         for run in await connection.run(running_tasks_of_worker(worker_id))
         if begun_ids is None or run.id in begun_ids
     ]
-    return returned, await end_runs(connection, _AT_ONCE, endings)
+    unpermitted, lost = await end_runs(connection, _AT_ONCE, endings)
+    return returned + unpermitted, lost
 
 
 async def end_runs(
     connection: Connection, silent_for: timedelta, endings: Sequence[LostRunEnding]
-) -> int:
-    """Write endings; return how many. A row that cannot be ended is reported and passed over."""
+) -> tuple[int, int]:
+    """Write endings; return how many went back unbegun and how many were lost.
+
+    A row that cannot be ended is reported and passed over.
+    """
     if not endings:
-        return 0
-    receipts = await connection.run(fail_lost_runs(silent_for, endings))
-    return _count_ended(receipts)
+        return 0, 0
+    return _count_ended(await connection.run(fail_lost_runs(silent_for, endings)))
 
 
-def _count_ended(receipts: Sequence[Receipt]) -> int:
+def _count_ended(receipts: Sequence[Receipt]) -> tuple[int, int]:
     stuck = [receipt for receipt in receipts if receipt.outcome.startswith("stuck")]
     for receipt in stuck:
         _logger.error("lost run of task %s is %s", receipt.task_id, receipt.outcome)
-    return len(receipts) - len(stuck)
+    returned = sum(receipt.outcome == "returned" for receipt in receipts)
+    return returned, len(receipts) - len(stuck) - returned
 
 
 def _begun_ids(worker_id: str) -> set[str] | None:

@@ -163,8 +163,8 @@ class Reaper:
                 for run in rest
                 if not _is_silent(run, threshold) and self._is_orphan(run)
             ]
-            ended = await self._end(threshold, silent) + await self._end(two_beats, orphans)
-            swept.lost += ended
+            ended = await self._end(threshold, silent, swept)
+            ended += await self._end(two_beats, orphans, swept)
             if ended < BATCH:  # the rest was locked, stuck or revived, or is not due yet
                 return
 
@@ -182,8 +182,11 @@ class Reaper:
     def _is_orphan(self, run: LostRun) -> bool:
         return run.host_key == self._host_key and not is_executing(run)
 
-    async def _end(self, silent_for: timedelta, endings: list[LostRunEnding]) -> int:
-        return await end_runs(self._connection, silent_for, endings)
+    async def _end(self, silent_for: timedelta, endings: list[LostRunEnding], swept: Swept) -> int:
+        returned, lost = await end_runs(self._connection, silent_for, endings)
+        swept.requeued += returned
+        swept.lost += lost
+        return returned + lost
 
 
 def _is_silent(run: LostRun, threshold: timedelta) -> bool:

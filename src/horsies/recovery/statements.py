@@ -133,7 +133,7 @@ def running_tasks_of_worker(owner_id: str) -> Statement[LostRun]:
 
 
 def fail_lost_runs(silent_for: timedelta, endings: Sequence[LostRunEnding]) -> Statement[Receipt]:
-    """T9 or T8, judged again under the row lock."""
+    """T9 or T8, judged again under the row lock; T17 for what was taken ahead and never begun."""
     return call(
         "fail_lost_runs",
         Receipt,
@@ -152,6 +152,11 @@ def fail_lost_runs(silent_for: timedelta, endings: Sequence[LostRunEnding]) -> S
 def return_unheld_tasks(owner_id: str, held_ids: Sequence[str]) -> Statement[Unheld]:
     """T13 or T17 for rows of a worker that nobody holds: their user code never began."""
     return call("return_unheld_tasks_v2", Unheld, owner_id=owner_id, held_ids=held_ids)
+
+
+def return_unpermitted_runs(owner_id: str) -> Statement[Scalar]:
+    """T17 for one batch of what a dead worker had taken ahead and could not begin; how many."""
+    return call("return_unpermitted_runs", Scalar, owner_id=owner_id, batch_limit=BATCH)
 
 
 def watch_workers(

@@ -52,8 +52,14 @@ class Counts(NamedTuple):
     text: str
 
 
+class Granted(NamedTuple):
+    """A permit is committed; up to these numbers recovery has taken rows back, lane by lane."""
+
+    voided: Sequence[int | None]
+
+
 # What a claim answers beside tasks.
-ClaimRow: TypeAlias = ScanPosition | CutShort | Counts
+ClaimRow: TypeAlias = ScanPosition | CutShort | Counts | Granted
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +67,8 @@ class LaneRequest:
     """How many tasks of one lane may start at once, and how many more may wait in the buffer.
 
     Starts run in children with these pids, else in the worker itself. The lane has the task names
-    `only_names`, or all but `except_names`. A sparse lane found little the last time.
+    `only_names`, or all but `except_names`. A sparse lane found little the last time. Starts beyond
+    `free_slots` are taken ahead, with numbers from `ahead_from` on.
     """
 
     starts: int
@@ -70,10 +77,26 @@ class LaneRequest:
     child_pids: Sequence[int] | None = None
     only_names: Sequence[str] | None = None
     except_names: Sequence[str] | None = None
+    free_slots: int | None = None
+    ahead_from: int | None = None
 
     @property
     def room(self) -> int:
         return self.starts + self.claims
+
+
+@dataclass(frozen=True, slots=True)
+class PermitRequest:
+    """Up to these numbers, lane by lane, what was taken ahead may begin.
+
+    It is the permit `number` of one of the two connections that grant them, and replaces those
+    from `last_number` on.
+    """
+
+    granted_by: str
+    number: int
+    last_number: int
+    permitted: Sequence[int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,3 +126,4 @@ class ClaimRequest:
     limits: ClaimLimits
     marks: Mapping[MarkKey, Mark]
     is_full_scan: bool
+    permit: PermitRequest | None = None

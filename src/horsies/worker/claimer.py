@@ -16,8 +16,10 @@ from horsies.recovery.statements import return_unheld_tasks
 from horsies.worker.claim_request import (
     ClaimLimits,
     ClaimRequest,
+    ClaimRow,
     Counts,
     CutShort,
+    Granted,
     LaneRequest,
     Mark,
     MarkKey,
@@ -157,11 +159,23 @@ class Claimer:
         if self._wake_count != wake_count:
             # What was committed while the statement ran may be missing from its answer.
             self._expect_more()
+        self._hold(request, rows, tasks)
+        return len(tasks)
+
+    def _hold(
+        self,
+        request: ClaimRequest,
+        rows: Sequence[HeldTask | ClaimRow],
+        tasks: Sequence[HeldTask],
+    ) -> None:
+        """Take over what is committed: first the permit, then the tasks, which may need it."""
+        for row in rows:
+            if isinstance(row, Granted) and request.permit is not None:
+                self._holdings.dispatcher.grant(request.permit, row.voided)
         for task in tasks:
             if task.pid is None:
                 self._holdings.buffer.add(task)
         self._holdings.dispatcher.start([task for task in tasks if task.pid is not None])
-        return len(tasks)
 
     @property
     def has_lost_answer(self) -> bool:
@@ -191,6 +205,7 @@ class Claimer:
         lanes = self._lane_requests()
         if not any(lane.room for lane in lanes):
             return None
+        lanes, permit = self._holdings.dispatcher.permits.for_claim(lanes)
         is_full_scan = monotonic() >= self._full_scan_at
         if is_full_scan or context.config.cluster_wide_cap is not None:
             self._to_claim.add(None)  # a place that one queue freed may be any queue's
@@ -207,6 +222,7 @@ class Claimer:
             ),
             marks={} if is_full_scan else self._marks,
             is_full_scan=is_full_scan,
+            permit=permit,
         )
 
     def _lane_requests(self) -> list[LaneRequest]:

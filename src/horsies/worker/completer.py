@@ -8,6 +8,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import psycopg
@@ -15,14 +16,18 @@ from psycopg.errors import LockNotAvailable, UniqueViolation
 
 from horsies.clock import monotonic
 from horsies.database.statement import Receipt, Statement, is_transient
+from horsies.worker.claim_request import Granted, PermitRequest
 from horsies.worker.held_task import Completion, Ending
 from horsies.worker.outcome import unstorable
+from horsies.worker.permits import Permits
 from horsies.worker.service_connection import ServiceConnection
 from horsies.worker.statements import (
     FailReceipt,
     cancel_running_tasks,
     complete_tasks,
+    complete_tasks_and_permit,
     fail_tasks,
+    grant_permit,
     interrupt_tasks,
     notify_capacity,
     renumber_attempts,
@@ -59,7 +64,8 @@ class Recorded(NamedTuple):
 class Completer:
     """The only part of a worker that writes outcomes.
 
-    `on_recorded` is called for every completion once its fate is committed.
+    `on_recorded` is called for every completion once its fate is committed, `on_granted` for every
+    permit: each write carries one for the tasks that wait for it.
     """
 
     def __init__(
@@ -67,12 +73,16 @@ class Completer:
         connection: ServiceConnection,
         owner_id: str,
         on_recorded: Callable[[Sequence[Recorded]], None],
+        permits: Permits,
+        on_granted: Callable[[PermitRequest, Sequence[int | None]], None],
         *,
         has_caps: bool,
     ) -> None:
         self._connection = connection
         self._owner_id = owner_id
         self._on_recorded = on_recorded
+        self._permits = permits
+        self._on_granted = on_granted
         self._has_caps = has_caps
         self._waiting: deque[Completion] = deque()
         self._waiting_bytes = 0
@@ -92,6 +102,10 @@ class Completer:
         self._waiting.append(completion)
         self._waiting_bytes += completion.size
         self._idle.clear()
+        self._wake.set()
+
+    def wake(self) -> None:
+        """There may be tasks to permit."""
         self._wake.set()
 
     def held_ids(self) -> list[str]:
@@ -117,6 +131,7 @@ class Completer:
                 recorded = await self._write(batch)
                 self._writing = ()
                 self._on_recorded(recorded)
+            await self._grant_waiting()
             if not self._locked:
                 self._idle.set()
 
@@ -213,8 +228,7 @@ class Completer:
         of_workflows = [c.task.task_id for c in batch if c.task.is_workflow_task]
         is_plain = not self._has_caps and not of_workflows
         if is_plain and all(c.ending == "complete" and not c.log for c in batch):
-            refusals = await self._connection.run(complete_tasks(self._owner_id, batch))
-            return _recorded(batch, refusals)
+            return _recorded(batch, await self._complete(batch))
         parts: list[tuple[Ending, list[Completion]]] = [
             (ending, part)
             for ending in _STATEMENTS
@@ -225,10 +239,15 @@ class Completer:
             statements.append(store_logs(logged))
         if self._has_caps:
             statements.append(notify_capacity(batch))
+        permit = self._permits.for_ends()
+        if permit:
+            statements.append(grant_permit(self._owner_id, permit))
         if of_workflows:
             answers = await self._end_in_workflows(of_workflows, statements)
         else:
             answers = await self._connection.run_together(statements)
+        if permit:
+            self._on_granted(permit, answers[-1][0].voided)
         recorded: list[Recorded] = []
         for (_, part), receipts in zip(parts, answers, strict=False):
             recorded += _recorded(part, receipts)
@@ -248,6 +267,25 @@ class Completer:
         if advanced[0].value is not None:
             _logger.error("workflows left to recovery: %s", advanced[0].value)
         return answers
+
+    async def _grant_waiting(self) -> None:
+        """Grant what the writes did not: those of tasks that wait while nothing ends."""
+        while not self._waiting and (permit := self._permits.for_waiting()):
+            grant = partial(self._connection.run, grant_permit(self._owner_id, permit))
+            granted = await self._connection.persistently("granting permits", grant)
+            self._on_granted(permit, granted[0].voided)
+
+    async def _complete(self, batch: Sequence[Completion]) -> list[Receipt]:
+        """Write plain successes, the usual batch; return the refusals."""
+        permit = self._permits.for_ends()
+        if permit is None:
+            return await self._connection.run(complete_tasks(self._owner_id, batch))
+        statement = complete_tasks_and_permit(self._owner_id, batch, permit)
+        answers = await self._connection.run(statement)
+        for answer in answers:
+            if isinstance(answer, Granted):
+                self._on_granted(permit, answer.voided)
+        return [answer for answer in answers if isinstance(answer, Receipt)]
 
 
 _STATEMENTS: dict[Ending, Callable[[str, Sequence[Completion]], Statement[Any]]] = {

@@ -14,10 +14,12 @@ from horsies.executors.base import Call, Delivered, NotBegun, Outcome
 from horsies.recovery.begun_slots import BegunSlots
 from horsies.tasks.definition import TaskDefinition
 from horsies.tasks.options import parse_task_options
+from horsies.worker.claim_request import PermitRequest
 from horsies.worker.completer import Completer
 from horsies.worker.held_task import HeldTask, StopReason
 from horsies.worker.lanes import Lane
 from horsies.worker.outcome import judge
+from horsies.worker.permits import Permits
 
 _logger = logging.getLogger("horsies.worker")
 _random = random.SystemRandom()
@@ -32,6 +34,7 @@ class Dispatcher:
         config: AppConfig,
         lanes: list[Lane],
         completer: Completer,
+        permits: Permits,
         begun_slots: BegunSlots | None,
         on_slot_freed: Callable[[], None],
         definition_of: Callable[[str], TaskDefinition | None],
@@ -40,6 +43,7 @@ class Dispatcher:
         self._definition_of = definition_of
         self._lanes = lanes
         self._completer = completer
+        self.permits = permits
         self._begun_slots = begun_slots
         self._own_pid = os.getpid()
         self._on_slot_freed = on_slot_freed
@@ -49,13 +53,13 @@ class Dispatcher:
         self._warned: set[str] = set()
 
     def start(self, tasks: Sequence[HeldTask]) -> None:
-        """Run tasks whose RUNNING state is committed.
+        """Run tasks whose RUNNING state is committed, as far as their permit is, too.
 
         The first hundred start now, the rest in later turns of the event loop, so that timers are
         on time and the next claim is under way meanwhile.
         """
         now = monotonic()
-        is_first = not self._accepted
+        accepted: list[HeldTask] = []
         unwelcome: list[HeldTask] = []
         for task in tasks:
             lane = self._lanes[task.lane - 1]
@@ -65,10 +69,22 @@ class Dispatcher:
             self.running[task.task_id] = task
             if is_ahead and not lane.may_wait(task.task_name):
                 unwelcome.append(task)
-            else:
-                self._accepted.append(task)
+            elif self.permits.may_begin(task):
+                accepted.append(task)
         for task in unwelcome:  # taken for short ones: another worker may begin them at once
             self._done(task, NotBegun())
+        self._accept(accepted)
+
+    def grant(self, permit: PermitRequest, voided: Sequence[int | None]) -> None:
+        """A permit is committed: what it covers begins, what recovery has taken back does not."""
+        admitted = self.permits.grant(permit, voided)
+        for task in admitted.voided:
+            self._done(task, NotBegun())
+        self._accept(admitted.permitted)
+
+    def _accept(self, tasks: Sequence[HeldTask]) -> None:
+        is_first = not self._accepted
+        self._accepted.extend(tasks)
         if is_first:
             self._submit_some()
 
@@ -84,6 +100,7 @@ class Dispatcher:
 
     def give_back_accepted(self) -> None:
         """What has not reached its executor goes back unbegun."""
+        self._accepted.extend(self.permits.withdraw_all())
         while self._accepted:
             task = self._accepted.popleft()
             task.stop = task.stop or "now"
@@ -116,6 +133,8 @@ class Dispatcher:
         lane.in_flight -= 1
         lane.is_stuck = lane.is_stuck and isinstance(outcome, NotBegun)
         completion = judge(task, outcome, random=_random)
+        if not isinstance(outcome, NotBegun):
+            self.permits.ended(task)
         if isinstance(outcome, Delivered):
             lane.measure(task.task_name, outcome.duration_s, completion.size)
             self._warn_if_large(task, outcome)
@@ -127,6 +146,9 @@ class Dispatcher:
         task = self.running.get(task_id)
         if task is not None and task.stop is None:
             task.stop = reason
+            if self.permits.withdraw(task):
+                self._done(task, NotBegun())
+                return
             self._lanes[task.lane - 1].executor.stop(task_id)
 
     def hand_back_waiting(self, *, longer_than_s: float) -> int:
@@ -135,6 +157,7 @@ class Dispatcher:
         crowded = {n for n, lane in enumerate(self._lanes, start=1) if lane.in_flight > lane.slots}
         if not crowded:
             return 0
+        self._completer.wake()  # permits travel with ends; should none be due, they travel alone
         late = [
             task
             for task in self.running.values()
@@ -143,14 +166,19 @@ class Dispatcher:
         withdrawn = 0
         for task in late:
             lane = self._lanes[task.lane - 1]
-            if lane.executor.withdraw(task.task_id):
-                lane.is_stuck = True
-                withdrawn += 1
+            if self.permits.withdraw(task):
+                self._done(task, NotBegun())
+            elif not lane.executor.withdraw(task.task_id):
+                continue
+            lane.is_stuck = True
+            withdrawn += 1
         return withdrawn
 
     def is_alive(self, task: HeldTask) -> bool:
-        """Whether the executor of a running task shows life."""
-        return self._lanes[task.lane - 1].executor.is_alive(task.task_id)
+        """Whether the executor of a running task shows life, or the task waits for its permit."""
+        return self.permits.is_waiting(task) or self._lanes[task.lane - 1].executor.is_alive(
+            task.task_id
+        )
 
     def _warn_if_large(self, task: HeldTask, outcome: Delivered) -> None:
         limit = self._config.payload_warn_bytes

@@ -14,10 +14,12 @@ StopReason: TypeAlias = Literal["cancel", "drain", "now"]
 class HeldTask(Call):
     """A row this worker has claimed; it is also the call that an executor runs.
 
-    `claim` is `claimed_at` as the fence carries it. A task without `pid` waits in the buffer.
+    `claim` is `claimed_at` as the fence carries it. A task without `pid` waits in the buffer, one
+    with an `ahead_number` was taken before a slot was free for it.
     """
 
     __slots__ = (
+        "ahead_number",
         "beat_at",
         "claim",
         "enqueued_at",
@@ -46,6 +48,7 @@ class HeldTask(Call):
         task_options: str | None,
         is_workflow_task: bool,
         pid: int | None,
+        ahead_number: int | None = None,
     ) -> None:
         super().__init__(task_id, task_name, attempt, args, kwargs)
         self.queue_name = queue_name
@@ -56,6 +59,7 @@ class HeldTask(Call):
         self.task_options = task_options
         self.is_workflow_task = is_workflow_task
         self.pid = pid
+        self.ahead_number = ahead_number
         self.held_since = 0.0  # in the buffer, or in an executor
         self.beat_at = 0.0
         self.stop: StopReason | None = None

@@ -22,7 +22,7 @@ from horsies.worker.settings import WorkerConfig
 
 # Adaptive prefetch: a slot is handed about this much work, and never more calls than this; the
 # lanes of a worker together never hold more than a thousand beside those their slots are at, since
-# all of them count as begun when their host is lost (decision 0006).
+# brief ones count as begun when their host is lost (decision 0011).
 HORIZON_S = 0.05
 _MAX_DEPTH = 64
 _MAX_AHEAD = 1_000
@@ -69,6 +69,11 @@ class Lane:
         # Large arguments and results are not taken ahead.
         by_size = MAX_BYTES / (self.slots * self._mean_bytes)
         return max(1, int(min(_MAX_DEPTH, by_time, by_size)))
+
+    @property
+    def is_brief(self) -> bool:
+        """Whether its tasks take so little time that not even a full slot lasts for the horizon."""
+        return self._slowest_s is not None and self._slowest_s * _MAX_DEPTH <= HORIZON_S
 
     def may_wait(self, task_name: str) -> bool:
         """Whether a task of this name may wait behind others: only if it is known to be short."""

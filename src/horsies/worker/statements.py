@@ -8,11 +8,19 @@ from typing import Any, NamedTuple
 from horsies.database.functions import call
 from horsies.database.sql_files import query
 from horsies.database.statement import Receipt, Scalar, Statement
-from horsies.worker.claim_request import ClaimRequest, ClaimRow, Counts, CutShort, ScanPosition
+from horsies.worker.claim_request import (
+    ClaimRequest,
+    ClaimRow,
+    Counts,
+    CutShort,
+    Granted,
+    PermitRequest,
+    ScanPosition,
+)
 from horsies.worker.held_task import Completion, HeldTask
 from horsies.worker.identity import WorkerIdentity
 
-_TASK_COLUMNS = 13  # of a claimed row: the parameters of HeldTask
+_TASK_COLUMNS = 14  # of a claimed row: the parameters of HeldTask
 
 
 class FailReceipt(NamedTuple):
@@ -34,6 +42,7 @@ def claim_tasks(request: ClaimRequest) -> Statement[HeldTask | ClaimRow]:
         lanes=request.lanes,
         limits=request.limits,
         is_full_scan=request.is_full_scan,
+        permit=request.permit,
     )
 
 
@@ -61,11 +70,13 @@ def _queues_with_marks(request: ClaimRequest) -> list[dict[str, object]]:
 
 def _claim_row(*columns: Any) -> HeldTask | ClaimRow:
     """Only tasks have an id; tasks and positions have a queue, a priority and a lane."""
-    task_id, queue_name, counts = columns[0], columns[1], columns[-1]
+    task_id, queue_name, counts, voided = columns[0], columns[1], columns[-2], columns[-1]
     if task_id is not None:
         return HeldTask(*columns[:_TASK_COLUMNS])
     if queue_name is not None:
-        return ScanPosition(*columns[1:4], *columns[_TASK_COLUMNS:-1])
+        return ScanPosition(*columns[1:4], *columns[_TASK_COLUMNS:-2])
+    if voided is not None:
+        return Granted(voided)
     return CutShort() if counts is None else Counts(counts)
 
 
@@ -106,6 +117,29 @@ def complete_tasks(owner_id: str, completions: Sequence[Completion]) -> Statemen
     """T6; only refusals come back."""
     results = [c.result for c in completions]
     return call("complete_tasks", Receipt, **_claims(owner_id, completions), results=results)
+
+
+def complete_tasks_and_permit(
+    owner_id: str, completions: Sequence[Completion], permit: PermitRequest
+) -> Statement[Receipt | Granted]:
+    """T6, and a permit for what comes next; refusals come back, and the grant."""
+    results = [c.result for c in completions]
+    return call(
+        "complete_tasks_v2",
+        _receipt_or_grant,
+        **_claims(owner_id, completions),
+        results=results,
+        permit=permit,
+    )
+
+
+def _receipt_or_grant(task_id: str | None, outcome: str, voided: Any) -> Receipt | Granted:
+    return Granted(voided) if task_id is None else Receipt(task_id, outcome)
+
+
+def grant_permit(owner_id: str, permit: PermitRequest) -> Statement[Granted]:
+    """What was taken ahead may begin as far as the permit reaches."""
+    return call("grant_permit", Granted, owner_id=owner_id, permit=permit)
 
 
 def fail_tasks(owner_id: str, completions: Sequence[Completion]) -> Statement[FailReceipt]:

@@ -17,6 +17,7 @@ from horsies.scheduling.process import fire_until
 from horsies.scheduling.scheduler import Scheduler
 from horsies.worker.buffer import Buffer
 from horsies.worker.cancel_watch import CancelWatch
+from horsies.worker.claim_request import PermitRequest
 from horsies.worker.claimer import Claimer
 from horsies.worker.completer import Completer, Recorded
 from horsies.worker.dispatcher import Dispatcher
@@ -28,6 +29,7 @@ from horsies.worker.lanes import make_lanes
 from horsies.worker.loop_watch import LoopWatch
 from horsies.worker.node_marks import NodeMarks
 from horsies.worker.notifications import Heard, PingAnswers, start_listener
+from horsies.worker.permits import Permits
 from horsies.worker.retry_notifier import RetryNotifier
 from horsies.worker.service import Service, repeat
 from horsies.worker.service_connection import Outage, ServiceConnection
@@ -74,13 +76,20 @@ class Worker:
         worker_id = context.identity.worker_id
         self._begun_slots = create_begun_slots(worker_id)
         self._lanes = make_lanes(app, settings, self._begun_slots)
+        permits = Permits(self._lanes.all)
         self._completer = Completer(
-            self._finishing, worker_id, self._on_recorded, has_caps=context.has_caps
+            self._finishing,
+            worker_id,
+            self._on_recorded,
+            permits,
+            self._on_granted,
+            has_caps=context.has_caps,
         )
         self._dispatcher = Dispatcher(
             app.config,
             self._lanes.all,
             self._completer,
+            permits,
             self._begun_slots,
             self._on_slot_freed,
             app.definition,
@@ -281,6 +290,9 @@ class Worker:
     def _on_idle(self) -> None:
         if self.context.settings.is_burst and self._workflows.is_settled:
             self.stop()
+
+    def _on_granted(self, permit: PermitRequest, voided: Sequence[int | None]) -> None:
+        self._dispatcher.grant(permit, voided)
 
     def _on_recorded(self, recorded: Sequence[Recorded]) -> None:
         for one in recorded:

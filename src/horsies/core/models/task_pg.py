@@ -10,6 +10,7 @@ from horsies.database.models import (
     TaskHeartbeatModel,
     TaskLogModel,
     TaskModel,
+    WorkerPermitModel,
     WorkerStateModel,
 )
 from horsies.database.workflow_models import EventModel, WorkflowModel, WorkflowTaskModel
@@ -25,6 +26,7 @@ __all__ = [
     "TaskHeartbeatModel",
     "TaskLogModel",
     "TaskModel",
+    "WorkerPermitModel",
     "WorkerStateModel",
     "WorkflowModel",
     "WorkflowTaskModel",

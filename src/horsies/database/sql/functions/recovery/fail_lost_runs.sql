@@ -1,5 +1,6 @@
 -- horsies_fail_lost_runs: RUNNING -> FAILED (T9) or PENDING (T8) for runs whose executor is gone, each with its attempt row; one that
--- would be tried again although someone asked for its end is CANCELLED (T16).
+-- would be tried again although someone asked for its end is CANCELLED (T16). A run that its worker had taken ahead and was not
+-- permitted to begin goes back instead, without an attempt, and answers 'returned'.
 -- Caller: recovery/lost_runs.py.  Locks: workflows; horsies_tasks, by id, skipping locked rows.
 -- Staleness is judged again under the lock: a heartbeat or an outcome that arrived meanwhile wins.
 -- A row that cannot be ended answers 'stuck' with the reason and keeps no other from its end.
@@ -22,10 +23,15 @@ declare
     new_status text;
     retry_at timestamptz;
     of_workflows text[] := array(select t.id::text from horsies_tasks t where t.id = any (task_ids) and t.is_workflow_task);
+    permitted jsonb;  -- of owners whose runs lie beyond: the numbers per lane, or null while they cannot be told
 begin
     if of_workflows <> '{}' then
         perform horsies_lock_workflows_of_tasks(of_workflows);
     end if;
+    select coalesce(jsonb_object_agg(o.owner_id, horsies_void_ahead(o.owner_id)), '{}') into permitted from (
+        select distinct t.claimed_by_worker_id as owner_id from horsies_tasks t
+        where t.id = any (task_ids) and t.status || '' = 'RUNNING' and t.claimed_by_worker_id = any (owner_ids)
+          and t.ahead_number > (horsies_permitted_numbers(t.claimed_by_worker_id))[1 + (t.ahead_number >> 56)]) o;
     for lost in
         select t.*, i.result as new_result, i.error_message, i.reason, i.delay
         from unnest(task_ids, owner_ids, claims, attempts, results, error_messages, failed_reasons, retry_delays)
@@ -38,6 +44,14 @@ begin
               < now_at - silent_for
         order by t.id for update of t skip locked
     loop
+        if lost.ahead_number is not null and permitted ? lost.claimed_by_worker_id then
+            continue when permitted -> lost.claimed_by_worker_id = 'null';
+            if lost.ahead_number > (permitted -> lost.claimed_by_worker_id ->> (lost.ahead_number >> 56)::integer)::bigint then
+                perform horsies_return_unbegun_run(lost.id);
+                return query select lost.id::text, 'returned';
+                continue;
+            end if;
+        end if;
         begin
             -- A row reset by hand goes on counting behind the attempts it has.
             select max(a.attempt) into last_attempt from horsies_task_attempts a where a.task_id = lost.id;

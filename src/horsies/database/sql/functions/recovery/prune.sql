@@ -20,6 +20,8 @@ begin
         select s.id from horsies_worker_states s where s.snapshot_at < horsies_now() - older_than
         order by s.snapshot_at limit batch_limit for update skip locked));
     get diagnostics pruned = row_count;
+    -- A few rows per worker, and none without a grant that is recent: those of dead workers go with their snapshots.
+    delete from horsies_worker_permits p where p.granted_at < horsies_now() - older_than;
     return pruned;
 end $$;
 

@@ -1,15 +1,17 @@
 -- horsies_claim_tasks_v2: PENDING -> RUNNING (claimed and started at once, T2 + T4) or PENDING -> CLAIMED (T2) for one worker.
 -- Caller: worker/claimer.py.  Locks: the cluster claim lock, only under a cap; horsies_tasks, skipping locked rows.
 -- queues, best first: [{"name", "cap", "marks"}]; horsies_scan_queues describes the marks.
--- lanes, one per execution kind: [{"starts", "claims", "child_pids", "is_sparse", "only_names", "except_names"}]. The first
---   `starts` rows of a lane start at once, the next `claims` rows wait in the worker's buffer; horsies_take_tasks describes
---   the pids, horsies_scan_lane the rest.
+-- lanes, one per execution kind: [{"starts", "free_slots", "ahead_from", "claims", "child_pids", "is_sparse", "only_names",
+--   "except_names"}]. The first `starts` rows of a lane start at once, the next `claims` rows wait in the worker's buffer;
+--   horsies_take_tasks describes what is taken ahead and the pids, horsies_scan_lane the rest.
 -- limits: {"cluster_cap", "counts_claims", "batch_limit", "byte_limit", "counts"}. Under a soft cap (counts_claims false) waiting claims do not count.
 --   A queue that gave batch_limit rows shuts out the queues after it; 0 is no limit. The row whose arguments reach byte_limit
 --   is the last one. counts is what the last claim returned under this name, null on a full scan.
+-- permit: what horsies_grant_permit takes, for a claim that may take tasks ahead; granted if there are tasks.
 -- A full scan comes without marks and takes over claims whose lease has passed (T3).
 -- Returns tasks in claim order; before them, without id, how far lanes were scanned that had fewer rows than asked for; and
--- first, without queue, a row with may_have_more if the byte limit ended the claim, and one with the counts under caps.
+-- first, without queue, a row with may_have_more if the byte limit ended the claim, one with the counts under caps, and one with
+-- what horsies_grant_permit returned.
 create or replace function horsies_claim_tasks_v2(
     owner_id text,
     hostname text,
@@ -18,11 +20,12 @@ create or replace function horsies_claim_tasks_v2(
     queues jsonb,
     lanes jsonb,
     limits jsonb,
-    is_full_scan boolean
+    is_full_scan boolean,
+    permit jsonb
 ) returns table (
     id text, queue_name text, priority integer, lane integer, task_name text, args text, kwargs text, attempt integer,
-    claim text, enqueued_at text, task_options text, is_workflow_task boolean, worker_pid integer,
-    scanned_to_at text, scanned_to_id text, may_have_more boolean, counts text
+    claim text, enqueued_at text, task_options text, is_workflow_task boolean, worker_pid integer, ahead_number bigint,
+    scanned_to_at text, scanned_to_id text, may_have_more boolean, counts text, voided bigint[]
 )
 language plpgsql
 set search_path from current
@@ -59,6 +62,12 @@ begin
         return next;
         counts := null;
     end if;
+    if permit <> 'null' and scan.task_ids <> '{}' then
+        may_have_more := null;
+        voided := horsies_grant_permit(owner_id, permit);
+        return next;
+        voided := null;
+    end if;
     for p in 1..cardinality(scan.position_queues) loop
         queue_name := scan.position_queues[p];
         priority := scan.position_priorities[p];
@@ -70,7 +79,7 @@ begin
     end loop;
     if scan.task_ids <> '{}' then
         -- A later now: after the wait for the lock and the counts, so that recorded runs never seem to exceed a cap.
-        return query select t.*, null::text, null::text, null::boolean, null::text
+        return query select t.*, null::text, null::text, null::boolean, null::text, null::bigint[]
             from horsies_take_tasks(
                 owner_id, hostname, own_pid, lease, lanes, scan.task_ids, scan.task_lanes, horsies_now()) t;
     end if;

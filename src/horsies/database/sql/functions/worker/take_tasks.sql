@@ -1,12 +1,13 @@
 -- horsies_take_tasks: the write of a claim, for rows it has locked: RUNNING as far as their lane starts some, else CLAIMED.
 -- Caller: horsies_claim_tasks_v2.  Locks: none beyond the rows it was given.
--- The starts of a lane run in its children, one pid for each in child_pids; without these in the worker itself.
+-- The starts of a lane run in its children, one pid for each in child_pids; without these in the worker itself. Starts beyond the
+-- lane's free_slots are taken ahead: they are numbered from ahead_from on and begin when a permit covers them (decision 0011).
 create or replace function horsies_take_tasks(
     owner_id text, hostname text, own_pid integer, lease interval,
     lanes jsonb, task_ids text[], task_lanes integer[], now_at timestamptz
 ) returns table (
     id text, queue_name text, priority integer, lane integer, task_name text, args text, kwargs text, attempt integer,
-    claim text, enqueued_at text, task_options text, is_workflow_task boolean, worker_pid integer
+    claim text, enqueued_at text, task_options text, is_workflow_task boolean, worker_pid integer, ahead_number bigint
 )
 language plpgsql
 set search_path from current
@@ -21,8 +22,12 @@ declare
     claim_text text := horsies_claim_text(now_at);
     starts integer[];
     child_pids jsonb[];
+    free_slots integer[];
+    ahead_froms bigint[];
 begin
     for l in 1..jsonb_array_length(lanes) loop
+        free_slots[l] := (lanes -> l - 1 ->> 'free_slots')::integer;
+        ahead_froms[l] := (lanes -> l - 1 ->> 'ahead_from')::bigint;
         starts[l] := (lanes -> l - 1 ->> 'starts')::integer;
         if lanes -> l - 1 -> 'child_pids' <> 'null' then
             child_pids[l] := lanes -> l - 1 -> 'child_pids';
@@ -34,6 +39,8 @@ begin
             from unnest(task_ids, task_lanes) with ordinality p(id, lane, position)
         ), wanted as (
             select p.id, p.lane, p.position,
+                case when p.place > free_slots[p.lane] and p.place <= starts[p.lane]
+                     then ahead_froms[p.lane] + p.place - free_slots[p.lane] - 1 end as ahead_number,
                 case when p.place <= starts[p.lane]
                      then coalesce((child_pids[p.lane] ->> p.place::integer - 1)::integer, own_pid) end as pid
             from placed p order by p.position  -- also keeps the planner from working out pid anew for each column
@@ -48,13 +55,14 @@ begin
                 worker_pid = w.pid,
                 worker_hostname = case when w.pid is not null then hostname end,
                 worker_process_name = case when w.pid is not null then 'worker-' || w.pid end,
+                ahead_number = w.ahead_number,
                 updated_at = now_at
             from wanted w
             -- The deadline again: it may have passed while the claim waited for its lock or counted.
             where t.id = w.id and (t.good_until is null or t.good_until > now_at)
             returning t.id, t.task_name, t.queue_name, t.priority, t.args, t.kwargs, t.retry_count, t.enqueued_at,
-                t.task_options, t.is_workflow_task, w.lane, w.pid, w.position)
+                t.task_options, t.is_workflow_task, w.lane, w.pid, w.position, w.ahead_number)
         select k.id::text, k.queue_name::text, k.priority, k.lane, k.task_name::text, k.args, k.kwargs, horsies_attempt_number(k.retry_count),
-            claim_text, horsies_mark_text(k.enqueued_at), k.task_options, k.is_workflow_task, k.pid
+            claim_text, horsies_mark_text(k.enqueued_at), k.task_options, k.is_workflow_task, k.pid, k.ahead_number
         from taken k order by k.position;
 end $$;
