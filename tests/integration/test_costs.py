@@ -149,18 +149,26 @@ def _may_read_wal(connection: psycopg.Connection[Any]) -> bool:
     return True
 
 
-async def test_task_is_told_of_six_times_at_most(app: Horsies, db: Database) -> None:
+async def test_bulk_is_told_of_once_each_end_by_name(app: Horsies, db: Database) -> None:
     told: Counter[str] = Counter()
-    db.connection.add_notify_handler(lambda notify: told.update([notify.channel]))
+    ended: list[str] = []
+
+    def hear(notify: psycopg.Notify) -> None:
+        told.update([notify.channel])
+        if notify.channel == "task_done":
+            ended.extend(notify.payload.split(","))
+
+    db.connection.add_notify_handler(hear)
     for channel in CHANNELS:
         db.execute(f"listen {channel}")
 
     good(app.tasks["noop"].send_many((n,) for n in range(100)))
     await work_off(app, db, 100)
-    eventually(lambda: db.execute("select 1") and told["task_done"] >= 100)
+    eventually(lambda: db.execute("select 1") and len(ended) >= 100)
 
+    assert len(set(ended)) == len(ended) == 100
     assert told.total() <= 6 * 100
-    assert told["task_done"] == 100
+    assert told["task_new"] == 1
 
 
 async def test_send_is_one_statement(app: Horsies, traffic: Traffic) -> None:
