@@ -864,13 +864,16 @@ async def test_a_notification_makes_a_pass_over_its_own_queue_only(
             return worker._claimer._is_idle() and not worker._claimer._to_ask_when_due
 
         await eventually_async(is_at_rest)
-        asked.clear()
-        for number in range(3):
+        rounds: list[list[list[str]]] = []
+        for number in range(6):
+            asked.clear()
             good(await held.send_async(number))
             await gate.wait_for(number + 1)
             await eventually_async(is_at_rest)
+            rounds.append([queues for _, queues, is_full_scan in asked if not is_full_scan])
 
-    passes = [queues for function, queues, is_full_scan in asked if not is_full_scan]
+    # The first ones may have met the listener's own wake-ups, for all queues, on a busy machine.
+    passes = [queues for queues_of_round in rounds[3:] for queues in queues_of_round]
     assert passes
     assert all(queues == ["q7"] for queues in passes)
 
