@@ -247,3 +247,34 @@ async def test_blocked_event_loop_is_told_with_its_place(
     ]
     assert "test_worker_corners.py" in told
     assert "in blocks" in told
+
+
+async def test_nothing_is_claimed_before_peers_know_the_worker(
+    new_app: NewApp, db: Database
+) -> None:
+    """Killed in between, its runs would wait for the threshold: nobody could say whose they are."""
+    app = new_app()
+    handle = good(await add_echo(app).send_async("x"))
+
+    async def is_claimed() -> bool:
+        return bool(db.task(handle.task_id)["status"] != "PENDING")
+
+    db.execute("begin")
+    db.execute("lock table horsies_worker_states in exclusive mode")
+    async with working(app):
+        with pytest.raises(AssertionError, match="did not happen"):
+            await eventually_async(is_claimed, within=0.5)
+        db.execute("rollback")
+        result = await handle.get_async(10_000)
+
+    assert result.ok_value == "x"
+
+
+async def test_a_worker_that_peers_never_knew_can_be_stopped(new_app: NewApp, db: Database) -> None:
+    db.execute("begin")
+    db.execute("lock table horsies_worker_states in exclusive mode")
+
+    async with working(new_app()) as worker:
+        pass
+
+    assert worker.stopping.is_set()

@@ -1,6 +1,7 @@
 """The worker's own picture of itself, stored every five seconds for people and for its peers."""
 
 import os
+from collections.abc import Callable
 from datetime import datetime
 
 import psutil
@@ -28,11 +29,13 @@ class Snapshots:
         context: WorkerContext,
         connection: ServiceConnection,
         holdings: Holdings,
+        on_stored: Callable[[], None],
         *,
         holds_lock: bool,
     ) -> None:
         self._connection = connection
         self._holdings = holdings
+        self._on_stored = on_stored
         self._process = psutil.Process(os.getpid())
         config, settings, queues = context.config, context.settings, context.queues
         self._fixed: dict[str, object] = {
@@ -71,6 +74,7 @@ class Snapshots:
             "memory_percent": self._process.memory_percent(),
         }
         await self._connection.run(insert_worker_state(columns))
+        self._on_stored()
 
     def _children_mb(self) -> float:
         total = 0

@@ -55,6 +55,8 @@ class Worker:
         self.stopping = asyncio.Event()
         self.stopping_now = asyncio.Event()
         self.ready = asyncio.Event()
+        # Peers must know a worker before it holds anything: killed, it would be a stranger to them.
+        self._may_claim = asyncio.Event()
         self._changed = asyncio.Event()
         database, resilience = app.get_broker().database, app.config.resilience
         self._session_address = database.session_address
@@ -143,6 +145,7 @@ class Worker:
                 ]
                 self.ready.set()
                 try:
+                    await self._may_claim.wait()
                     await self._claimer.run(self.stopping, self._on_idle)
                     await self._drain()
                 finally:
@@ -172,7 +175,13 @@ class Worker:
     def _services(self, *, holds_lock: bool) -> list[Service]:
         recovery, identity = self._app.config.recovery, self.context.identity
         return [
-            Snapshots(self.context, self._serving, self._holdings, holds_lock=holds_lock),
+            Snapshots(
+                self.context,
+                self._serving,
+                self._holdings,
+                on_stored=self._may_claim.set,
+                holds_lock=holds_lock,
+            ),
             HandBack(self._dispatcher),
             NodeMarks(self._serving, self._dispatcher),
             Reaper(self._serving, recovery, host_key=identity.host_key),
@@ -237,6 +246,7 @@ class Worker:
             self.stopping_now.set()
         self.stopping.set()
         self._changed.set()
+        self._may_claim.set()
         self._claimer.wake()
 
     async def _drain(self) -> None:
