@@ -14,8 +14,10 @@ from horsies.config import AppConfig, PostgresConfig
 from horsies.database.migrate import (
     FUNCTIONS_VERSION,
     MigrationBlockedError,
+    build_indexes,
     migrate,
     migration_sql,
+    missing_indexes,
     pending,
     pending_sql,
 )
@@ -73,6 +75,18 @@ def catalog(url: str) -> dict[str, list[Any]]:
             name: connection.execute(statement.encode()).fetchall()
             for name, statement in CATALOG.items()
         }
+
+
+def apply_first(connection: psycopg.Connection[Any], count: int) -> None:
+    """The tables of an earlier release."""
+    connection.execute(query("database", "create_version_table").encode())
+    connection.execute(functions_sql().encode())
+    for migration in migrations()[:count]:
+        connection.execute(migration.sql.encode())
+        connection.execute(
+            query("database", "record_version").encode(),
+            {"version": migration.version, "name": migration.name},
+        )
 
 
 @pytest.mark.seed("S136", "S137")
@@ -133,14 +147,7 @@ def test_database_of_an_earlier_release_becomes_as_a_fresh_one(
     empty_database_url: str, database_url: str, count: int
 ) -> None:
     with psycopg.connect(empty_database_url) as connection:
-        connection.execute(query("database", "create_version_table").encode())
-        connection.execute(functions_sql().encode())
-        for migration in migrations()[:count]:
-            connection.execute(migration.sql.encode())
-            connection.execute(
-                query("database", "record_version").encode(),
-                {"version": migration.version, "name": migration.name},
-            )
+        apply_first(connection, count)
         Database(connection).insert(id="kept")
     with psycopg.connect(empty_database_url) as connection:
         missing = pending(connection)
@@ -333,3 +340,46 @@ async def test_current_schema_needs_no_right_to_create(server_url: str, database
         db.connection.close()
         with psycopg.connect(server_url, autocommit=True) as admin:
             admin.execute(f'drop role "{role}"')
+
+
+def test_index_of_a_large_table_is_left_for_the_command(database_url: str) -> None:
+    """A worker that starts must not build it, nor wait for it; an unfinished build is repeated."""
+    index = "horsies_task_attempts_finished_at_brin"
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        connection.execute(f"drop index {index}".encode())
+        (drop, create) = missing_indexes(connection)
+        assert pending(connection) == []
+        assert "concurrently" in create
+        assert create in pending_sql(connection)
+        with psycopg.connect(database_url) as holder:
+            holder.execute("delete from horsies_task_attempts")
+            connection.execute("set lock_timeout = '50ms'")
+            with pytest.raises(psycopg.errors.LockNotAvailable):  # it waits for writers
+                connection.execute(create.encode())
+
+        assert missing_indexes(connection) == [drop, create], "it is there, but not valid"
+        assert build_indexes(connection) == [drop, create]
+        assert missing_indexes(connection) == []
+
+
+def test_large_attempts_are_not_indexed_under_a_lock(empty_database_url: str) -> None:
+    """What a database of the release before holds stays usable while it is migrated."""
+    with psycopg.connect(empty_database_url, autocommit=True) as connection:
+        apply_first(connection, 9)
+        connection.execute(
+            "insert into horsies_tasks (id, task_name, queue_name, enqueue_sha) "
+            "values ('t', 'a', 'q', '')"
+        )
+        connection.execute(
+            "insert into horsies_task_attempts "
+            "(task_id, attempt, outcome, started_at, finished_at, failed_reason) "
+            "select 't', n, 'FAILED', now(), now(), repeat('x', 1900) "
+            "from generate_series(1, 18000) n"
+        )
+
+        migrate(connection)
+
+        assert len(missing_indexes(connection)) == 2
+        connection.execute("delete from horsies_tasks")
+        left = connection.execute("select count(*) from horsies_task_attempts").fetchone()
+    assert left == (0,)

@@ -8,7 +8,14 @@ import psycopg
 
 from horsies.cli.locating import takes_app
 from horsies.codes import ErrorCode
-from horsies.database.migrate import migrate, migration_sql, pending, pending_sql
+from horsies.database.migrate import (
+    build_indexes,
+    migrate,
+    migration_sql,
+    missing_indexes,
+    pending,
+    pending_sql,
+)
 from horsies.errors import ConfigurationError
 from horsies.locator import load_app
 
@@ -43,8 +50,10 @@ def command(locator: str | None, *, is_sql: bool, is_check: bool) -> None:
                 click.echo(pending_sql(connection, schema=schema))
                 return
             if is_check:
-                _show_missing(pending(connection, schema=schema))
+                missing = pending(connection, schema=schema)
+                _show_missing(missing or missing_indexes(connection, schema=schema))
             applied = migrate(connection, schema=schema)
+            applied += build_indexes(connection, schema=schema)
     except psycopg.Error as error:
         raise ConfigurationError(
             f"cannot reach the tables: {error}",

@@ -34,6 +34,11 @@ class Holder(NamedTuple):
     what: str
 
 
+class _MissingIndex(NamedTuple):
+    name: str
+    definition: str
+
+
 class MigrationBlockedError(psycopg.errors.LockNotAvailable):
     """Another session holds what the migration needs; the message says which."""
 
@@ -59,6 +64,30 @@ def migrate(connection: Connection[TupleRow], *, schema: str | None = None) -> l
         ) from error
     except psycopg.errors.LockNotAvailable as error:
         raise MigrationBlockedError(_blocked_by(connection, name)) from error
+
+
+def missing_indexes(connection: Connection[TupleRow], *, schema: str | None = None) -> list[str]:
+    """The statements that build what a migration left out where the table was large."""
+    name = resolve_schema(connection, schema)
+    statement = Statement(query("database", "missing_indexes"), {"schema": name}, _MissingIndex)
+    quoted = sql.Identifier(name).as_string(None)
+    return [
+        statement
+        for index in run_blocking(connection, statement)
+        for statement in (
+            f"drop index concurrently if exists {quoted}.{index.name}",
+            f"create index concurrently {index.name} on {quoted}.{index.definition}",
+        )
+    ]
+
+
+def build_indexes(connection: Connection[TupleRow], *, schema: str | None = None) -> list[str]:
+    """Build them, for as long as it takes; nobody waits meanwhile, but for another build."""
+    connection.execute("set statement_timeout = 0")
+    statements = missing_indexes(connection, schema=schema)
+    for statement in statements:
+        connection.execute(statement.encode())
+    return statements
 
 
 def _apply(connection: Connection[TupleRow], name: str, *, may_create: bool) -> list[str]:
@@ -87,7 +116,12 @@ def pending(connection: Connection[TupleRow], *, schema: str | None = None) -> l
 
 def pending_sql(connection: Connection[TupleRow], *, schema: str | None = None) -> str:
     """What `migrate` would run, to read or to hand to a database administrator."""
-    return _script(pending(connection, schema=schema), resolve_schema(connection, schema))
+    parts = pending(connection, schema=schema)
+    script = _script(parts, resolve_schema(connection, schema))
+    if parts:  # which indexes are missing shows when they have been applied
+        return script
+    late = missing_indexes(connection, schema=schema)
+    return ";\n".join([*late, ""]) if late else script
 
 
 def migration_sql() -> str:

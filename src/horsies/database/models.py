@@ -16,6 +16,7 @@ from sqlalchemy import (
     ForeignKey,
     Index,
     Integer,
+    Sequence,
     String,
     Text,
     UniqueConstraint,
@@ -150,14 +151,19 @@ class TaskModel(Base):
     )
 
 
+_attempt_ids = Sequence("horsies_task_attempts_id_seq", metadata=Base.metadata)
+
+
 class TaskAttemptModel(Base):
+    """Keyed by task and attempt; a trigger deletes attempts with their task (decision 0012)."""
+
     __tablename__ = "horsies_task_attempts"
 
-    id: Mapped[int] = mapped_column(BigInteger, primary_key=True)
-    task_id: Mapped[str] = mapped_column(
-        BYTEWISE_ID, ForeignKey("horsies_tasks.id", ondelete="CASCADE")
+    id: Mapped[int] = mapped_column(
+        BigInteger, _attempt_ids, server_default=_attempt_ids.next_value()
     )
-    attempt: Mapped[int]
+    task_id: Mapped[str] = mapped_column(BYTEWISE_ID)
+    attempt: Mapped[int] = mapped_column()
     outcome: Mapped[str] = mapped_column(String(32))
     will_retry: Mapped[bool] = mapped_column(server_default=FALSE)
     started_at: Mapped[datetime]
@@ -179,8 +185,9 @@ class TaskAttemptModel(Base):
             "error_code",
             postgresql_where=text("error_code is not null"),
         ),
-        Index("horsies_task_attempts_finished_at_idx", text("finished_at desc")),
+        Index("horsies_task_attempts_finished_at_brin", "finished_at", postgresql_using="brin"),
     )
+    __mapper_args__ = {"primary_key": [task_id, attempt]}  # noqa: RUF012 - SQLAlchemy's own form
 
 
 class TaskLogModel(Base):

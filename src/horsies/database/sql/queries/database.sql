@@ -55,6 +55,14 @@ select current_setting('server_version_num')::integer,
     current_setting('datestyle'), current_setting('intervalstyle'), current_setting('transaction_isolation'),
     current_setting('array_nulls');
 
+-- name: missing_indexes
+-- What a migration leaves out where the table is large, and what an interrupted build has left unfinished.
+select w.name, w.definition from (values
+    ('horsies_task_attempts_finished_at_brin', 'horsies_task_attempts using brin (finished_at)')) w(name, definition)
+where not exists (
+    select from pg_index i join pg_class c on c.oid = i.indexrelid join pg_namespace n on n.oid = c.relnamespace
+    where c.relname = w.name and n.nspname = %(schema)s and i.indisvalid);
+
 -- name: limit_migration
 -- A migration may take its time, but it does not queue up for a lock: everyone behind it would wait as well.
 set local statement_timeout = 0;
