@@ -133,9 +133,9 @@ POINTS = {
     "start of a claim": Point("horsies_start_tasks", _to_be_started, (1, 1), HOLDING_BACK),
     "heartbeat of a run": Point("horsies_beat", _send("thread", -1), (2, 2)),
     "heartbeat of a claim": Point("horsies_beat", _behind_another, (1, 1), HOLDING_BACK),
-    "completion": Point("horsies_complete_tasks", _send("coroutine"), (2, 1)),
-    "completion by a child": Point("horsies_complete_tasks", _send("child"), (2, 1)),
-    "retry": Point("horsies_fail_tasks", _send("flaky"), (2, 2), runs_when_cut=2),
+    "completion": Point("horsies_end_tasks", _send("coroutine"), (2, 1)),
+    "completion by a child": Point("horsies_end_tasks", _send("child"), (2, 1)),
+    "retry": Point("horsies_end_tasks", _send("flaky"), (2, 2), runs_when_cut=2),
     "hand-back": Point("horsies_return_tasks", _to_be_handed_back, (1, 1), HOLDING_BACK),
     "interruption": Point("horsies_interrupt_tasks", _to_be_interrupted, (0, 0), runs_when_cut=0),
     "cancellation of a run": Point(
@@ -206,7 +206,7 @@ def test_server_killed_at(name: str, side: Side, durable_cluster: DurableCluster
 @pytest.mark.seed("S106", "S107")
 def test_outcome_held_at_its_write_is_marked_as_finalizing(database_url: str) -> None:
     with proxied(database_url) as (proxy, url), scene(url) as play:
-        hold = proxy.hold("horsies_complete_tasks", side="asked")
+        hold = proxy.hold("horsies_end_tasks", side="asked")
         worker_id = play.wait_ready(_send("coroutine")(play, proxy))
         hold.wait()
 
@@ -248,7 +248,7 @@ def test_sender_killed_at_its_insert(
     side: Side, end: tuple[int, str | None], database_url: str
 ) -> None:
     with proxied(database_url) as (proxy, url), scene(url) as play:
-        hold = proxy.hold("insert into horsies_tasks", side=side)
+        hold = proxy.hold("horsies_send_task", side=side)
         sender = _start_sender(play)
         hold.wait()
 
@@ -261,7 +261,7 @@ def test_sender_killed_at_its_insert(
 @pytest.mark.parametrize("side", SIDES)
 def test_sender_cut_off_at_its_insert_stores_one_task(side: Side, database_url: str) -> None:
     with proxied(database_url) as (proxy, url), scene(url) as play:
-        hold = proxy.hold("insert into horsies_tasks", side=side)
+        hold = proxy.hold("horsies_send_task", side=side)
         sender = _start_sender(play)
         hold.wait()
 

@@ -238,6 +238,6 @@ def test_echo_logs_every_statement(database_url: str, caplog: pytest.LogCaptureF
         good(noop.send_many([()] * 2_000))
 
     texts = [record.getMessage() for record in caplog.records if record.name == "horsies.sql"]
-    assert sum(text.startswith("insert into horsies_tasks") for text in texts) == 2
+    assert sum(text.startswith("call horsies_send_task") for text in texts) == 2
     assert any(text.startswith("copy") for text in texts)
     app.get_broker().close()

@@ -927,3 +927,23 @@ async def test_burst_ends_with_its_last_task_and_not_with_the_next_poll(
             await worker.stopping.wait()
 
     assert db.status(handle.task_id) == "COMPLETED"
+
+
+async def test_viewers_hear_of_a_task_that_runs(new_app: NewApp, db: Database) -> None:
+    app = new_app()
+    gate = asyncio.Event()
+
+    @app.task("waits")
+    async def waits() -> TaskResult[int, TaskError]:
+        await gate.wait()
+        return TaskResult(ok=1)
+
+    handle = good(await waits.send_async())
+    db.execute("listen horsies_task_status")
+    async with working(app):
+        heard = await asyncio.to_thread(lambda: next(db.connection.notifies(timeout=10)))
+        status = db.status(handle.task_id)
+        gate.set()
+        await handle.get_async(10_000)
+
+    assert (heard.payload, status) == (handle.task_id, "RUNNING")

@@ -1,4 +1,4 @@
-"""The triggers: which change wakes whom."""
+"""Which change wakes whom: by trigger, and right after the commit of our own writes."""
 
 from collections import Counter
 
@@ -6,8 +6,10 @@ import psycopg
 import pytest
 
 from horsies.operations.statements import cancel_tasks, requeue_tasks
-from horsies.sending.statements import enqueue_tasks
-from support.database import Database, new_task
+from horsies.sending.statements import enqueue_tasks, send_task, send_tasks
+from horsies.worker.held_task import Completion
+from horsies.worker.statements import end_tasks
+from support.database import FAILURE, OK, Database, new_task
 
 CHANNELS = (
     "task_new", "task_queue_default", "task_queue_q", "task_done", "horsies_task_status",
@@ -135,13 +137,74 @@ def test_many_rows_that_keep_their_state_tell_nobody(listening: Database) -> Non
 
 
 def test_each_change_of_state_is_told_to_monitors(listening: Database) -> None:
+    """A claim is told by its worker, when the task has not ended at once."""
     listening.insert(id="a")
     heard(listening)
 
     (claim,) = listening.claim(0, waiting=1)
+    claimed = heard(listening)
     listening.start(claim)
 
-    assert heard(listening) == Counter({("horsies_task_status", "a"): 2})
+    assert claimed == Counter()
+    assert heard(listening) == Counter({("horsies_task_status", "a"): 1})
+
+
+def test_sends_of_our_own_are_told_like_those_of_others(listening: Database) -> None:
+    listening.run(send_task(new_task("a")))
+    one = heard(listening)
+    listening.run(send_tasks([new_task("a"), new_task("b", queue_name="q")]))
+    two = heard(listening)
+
+    told = ["horsies_task_status", "task_new", "task_queue_default"]
+    assert one == Counter({(channel, "a"): 1 for channel in told})
+    assert two == Counter(
+        {(channel, "b"): 1 for channel in ("horsies_task_status", "task_new", "task_queue_q")}
+    ), "what exists is not told again"
+
+
+def test_many_sends_of_our_own_share_their_messages(listening: Database) -> None:
+    listening.run(send_tasks([new_task(f"t{n:02}", queue_name="q") for n in range(11)]))
+
+    assert heard(listening) == Counter(
+        [("horsies_task_status", "*"), ("task_new", "t00"), ("task_queue_q", "t00")]
+    )
+
+
+def test_send_that_is_refused_is_not_told(listening: Database) -> None:
+    listening.run(send_task(new_task("a")))
+    heard(listening)
+
+    with pytest.raises(psycopg.errors.UniqueViolation):
+        listening.run(send_task(new_task("a")))
+
+    assert heard(listening) == Counter()
+
+
+def test_ends_of_our_own_are_told_after_their_commit(listening: Database) -> None:
+    for name in ("done", "failed", "lost", "retried"):
+        listening.insert(id=name, max_retries=3)
+    done, failed, lost, retried = listening.claim(4)
+    lost.attempt = 7
+    broken = {"ending": "fail", "attempt_outcome": "FAILED", "error_code": "BROKEN"}
+    failures = [
+        Completion(failed, FAILURE, **broken),
+        Completion(retried, FAILURE, retry_delay_s=5.0, **broken),
+    ]
+    heard(listening)
+
+    statement = end_tasks("worker-a", [Completion(c, OK) for c in (done, lost)], failures, None)
+    (ended,) = listening.run(statement)
+
+    told = heard(listening)
+    assert {task_id for channel, task_id in told if channel == "task_done"} >= {"done", "failed"}
+    assert ("task_done", "retried") not in told
+    assert told["horsies_task_status", "retried"] == 1
+    assert {receipt.task_id: receipt.outcome for receipt in ended.receipts()} == {
+        "lost": "claim_lost",
+        "failed": "failed",
+        "retried": "retried",
+    }
+    assert listening.statuses() == {"COMPLETED": 1, "FAILED": 1, "RUNNING": 1, "PENDING": 1}
 
 
 def test_claim_given_back_wakes_its_queue(listening: Database) -> None:

@@ -9,7 +9,7 @@ from horsies.recovery.lost_runs import judge_lost
 from horsies.recovery.statements import fail_lost_runs, lost_runs, return_unpermitted_runs
 from horsies.worker.claim_request import Granted, LaneRequest, PermitRequest
 from horsies.worker.held_task import Completion, HeldTask
-from horsies.worker.statements import complete_tasks_and_permit, grant_permit
+from horsies.worker.statements import end_tasks, grant_permit
 from support.database import OK, Database, connect
 
 THRESHOLD = timedelta(seconds=100)
@@ -71,15 +71,16 @@ def test_permit_replaces_the_one_before(db: Database) -> None:
     assert db.execute("select permitted from horsies_worker_permits") == [{"permitted": [4]}]
 
 
-def test_permit_travels_with_ends(db: Database) -> None:
-    first, second, _ = take_ahead(db, 3, free=1, permitted=0)
+def test_permit_travels_with_ends(committing: Database) -> None:
+    first, second, _ = take_ahead(committing, 3, free=1, permitted=0)
     second.attempt = 2
     ends = [Completion(first, OK), Completion(second, OK)]
 
-    answers = db.run(complete_tasks_and_permit("worker-a", ends, permit(1)))
+    (ended,) = committing.run(end_tasks("worker-a", ends, [], permit(1)))
 
-    assert answers == [("t1", "claim_lost"), Granted([])]
-    assert db.value("select horsies_permitted_numbers('worker-a')") == [1]
+    assert ended.receipts() == [("t1", "claim_lost", None)]
+    assert ended.voided == []
+    assert committing.value("select horsies_permitted_numbers('worker-a')") == [1]
 
 
 def test_without_a_permit_every_run_may_have_begun(db: Database) -> None:

@@ -1,7 +1,8 @@
-"""Calls of the stored functions, made from their own signatures.
+"""Calls of the stored functions and procedures, made from their own signatures.
 
 Every argument travels by name and is cast to its declared type. A sequence becomes an array, and a
-value of dictionaries, lists and dataclasses becomes `jsonb`, where the function declares one.
+value of dictionaries, lists and dataclasses becomes `jsonb`, where the function declares one. A
+procedure answers one row of its `inout` parameters; those that are not given are null.
 """
 
 import re
@@ -17,7 +18,8 @@ from horsies.database.statement import Statement
 Row = TypeVar("Row")
 
 _SIGNATURE = re.compile(
-    r"create or replace function horsies_(\w+)\(([^)]*)\)\s*returns", re.IGNORECASE
+    r"create or replace (function|procedure) horsies_(\w+)\(([^)]*)\)\s*(?:returns|language)",
+    re.IGNORECASE,
 )
 # Elements of these types never hold a character that an array literal gives a meaning to.
 _UNQUOTED_TYPES = {"integer", "bigint", "boolean", "double precision"}
@@ -25,6 +27,7 @@ _UNQUOTED_TYPES = {"integer", "bigint", "boolean", "double precision"}
 
 class _Function(NamedTuple):
     sql: str
+    outputs: dict[str, None]  # the `inout` parameters
     encoders: dict[str, Callable[[Any], str]]  # by parameter, where the driver's own will not do
 
 
@@ -35,44 +38,50 @@ def call(function: str, row: Callable[..., Row], **arguments: Any) -> Statement[
         name: signature.encoders[name](value) if name in signature.encoders else value
         for name, value in arguments.items()
     }
-    return Statement(signature.sql, parameters, row)
+    return Statement(signature.sql, {**signature.outputs, **parameters}, row)
 
 
 @cache
 def parameters_of(function: str) -> dict[str, str]:
     """The parameters of `horsies_<function>` and their types."""
-    return dict(_parameters())[function]
+    return next(found.parameters for found in _declared() if found.name == function)
 
 
 @cache
 def _signatures() -> dict[str, _Function]:
     found: dict[str, _Function] = {}
-    for name, parameters in _parameters():
-        arguments = ", ".join(f"{p} => cast(%({p})s as {kind})" for p, kind in parameters.items())
+    for kind, name, parameters, outputs in _declared():
+        arguments = ", ".join(f"{p} => cast(%({p})s as {of})" for p, of in parameters.items())
         encoders: dict[str, Callable[[Any], str]] = {}
-        for parameter, kind in parameters.items():
-            if kind.endswith("[]"):
-                encoders[parameter] = partial(_array, kind.removesuffix("[]"))
-            elif kind == "jsonb":
+        for parameter, of in parameters.items():
+            if of.endswith("[]"):
+                encoders[parameter] = partial(_array, of.removesuffix("[]"))
+            elif of == "jsonb":
                 encoders[parameter] = _json
         # Names and types from our own files; values always travel as parameters.
-        found[name] = _Function(f"select * from horsies_{name}({arguments})", encoders)  # noqa: S608
+        verb = "call" if kind == "procedure" else "select * from"
+        sql = f"{verb} horsies_{name}({arguments})"
+        found[name] = _Function(sql, dict.fromkeys(outputs), encoders)
     return found
 
 
+class _Declaration(NamedTuple):
+    kind: str
+    name: str
+    parameters: dict[str, str]
+    outputs: list[str]
+
+
 @cache
-def _parameters() -> tuple[tuple[str, dict[str, str]], ...]:
-    return tuple(
-        (
-            name,
-            {
-                part.split()[0]: " ".join(part.split()[1:])
-                for part in text.split(",")
-                if part.strip()
-            },
-        )
-        for name, text in _SIGNATURE.findall(functions_sql())
-    )
+def _declared() -> tuple[_Declaration, ...]:
+    declared: list[_Declaration] = []
+    for kind, name, text in _SIGNATURE.findall(functions_sql()):
+        words = [part.split() for part in text.split(",") if part.strip()]
+        outputs = [part[1] for part in words if part[0] == "inout"]
+        named = [part[1:] if part[0] == "inout" else part for part in words]
+        parameters = {part[0]: " ".join(part[1:]) for part in named}
+        declared.append(_Declaration(kind, name, parameters, outputs))
+    return tuple(declared)
 
 
 def _json(value: object) -> str:

@@ -22,6 +22,7 @@ _logger = logging.getLogger("horsies.listener")
 # A worker without this connection is taken for dead by its peers, so not for long.
 _MAX_DELAY_S = 5.0
 _HOLD_AGAIN_S = 1.0
+_BETWEEN_WAKES_S = 0.001
 
 
 class Listener:
@@ -43,17 +44,21 @@ class Listener:
         self._on_connect = on_connect
         self._is_stale = False
         self._callbacks: dict[str, list[Callback]] = {}
+        self._waking: set[bytes] = set()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._is_closing = False
         self._pipe: tuple[int, int] | None = None
 
-    def subscribe(self, channel: str, callback: Callback) -> None:
+    def subscribe(self, channel: str, callback: Callback, *, only_wakes: bool = False) -> None:
         """Call `callback(payload)` for each notification on `channel`; to repeat it is harmless.
 
+        Where they only wake, it is called once for all that have arrived, without their payloads.
         Starts the thread when it is the first here: a forked process has none of its own yet.
         """
         with self._lock:
+            if only_wakes:
+                self._waking.add(channel.encode())
             callbacks = self._callbacks.setdefault(channel, [])
             is_known = callback in callbacks
             if not is_known:
@@ -138,9 +143,20 @@ class Listener:
             connection.pgconn.consume_input()
 
     def _drain(self, connection: Connection[TupleRow]) -> None:
+        """Call the subscribers of what has arrived, those that only wake once for all of it."""
+        told: set[bytes] = set()
         # The driver's generator costs several times as much per notification as its C layer.
         while (notification := connection.pgconn.notifies()) is not None:
-            self._call(notification.relname.decode(), notification.extra.decode())
+            channel = notification.relname
+            if channel in self._waking:
+                told.add(channel)
+            else:
+                self._call(channel.decode(), notification.extra.decode())
+        for channel in told:
+            self._call(channel.decode(), "")
+        if told:
+            # Of a flood, what comes within the next moment is heard together.
+            has_news(within_s=_BETWEEN_WAKES_S)
 
     def _call(self, channel: str, payload: str) -> None:
         for callback in tuple(self._callbacks.get(channel, ())):

@@ -33,7 +33,8 @@ from horsies.sending.statements import (
     copied_columns,
     copy_tasks,
     enqueue_tasks,
-    insert_task,
+    send_task,
+    send_tasks,
 )
 
 EnqueueResult: TypeAlias = Result[Receipt, TaskSendError]
@@ -62,9 +63,10 @@ class Enqueuer:
             self._database.ensure_schema()
             if _is_plain(row):
                 with suppress(UniqueViolation):  # the id is taken; by what, the general way tells
-                    self._database.run(insert_task(row))
+                    self._database.run(send_task(row))
                     return Ok(Receipt(row.id, "created"))
-            return read_receipt(row, self._database.run(enqueue_tasks([row]))[0])
+            ((receipt,),) = self._database.run(send_tasks([row]))
+            return read_receipt(row, receipt)
         except FAILURES as error:
             return Err(not_stored(error, row))
 
@@ -97,9 +99,10 @@ class Enqueuer:
     async def _insert_async(self, batch: Sequence[NewTask]) -> list[Receipt]:
         if len(batch) == 1 and _is_plain(batch[0]):
             with suppress(UniqueViolation):
-                await self._database.run_async(insert_task(batch[0]))
+                await self._database.run_async(send_task(batch[0]))
                 return [Receipt(batch[0].id, "created")]
-        return await self._database.run_async(enqueue_tasks(batch))
+        (receipts,) = await self._database.run_async(send_tasks(batch))
+        return receipts
 
     def copy(self, rows: Iterator[NewTask]) -> list[str]:
         """Write plain rows (fresh ids, no unique key, due at once) by COPY, all or none.

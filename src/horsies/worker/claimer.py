@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 
 from horsies.clock import jittered, monotonic
 from horsies.recovery.statements import return_unheld_tasks
+from horsies.worker.claim_news import ClaimNews
 from horsies.worker.claim_request import (
     ClaimLimits,
     ClaimRequest,
@@ -77,11 +78,13 @@ class Claimer:
         connection: ServiceConnection,
         lanes: Lanes,
         holdings: Holdings,
+        news: ClaimNews,
     ) -> None:
         self._context = context
         self._connection = connection
         self._lanes = lanes
         self._holdings = holdings
+        self._news = news
         self._wake = asyncio.Event()
         self._wake_count = 0
         self._marks: dict[MarkKey, Mark] = {}
@@ -172,6 +175,8 @@ class Claimer:
         for row in rows:
             if isinstance(row, Granted) and request.permit is not None:
                 self._holdings.dispatcher.grant(request.permit, row.voided)
+        if tasks:
+            self._news.add(tasks)
         for task in tasks:
             if task.pid is None:
                 self._holdings.buffer.add(task)

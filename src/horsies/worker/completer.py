@@ -16,7 +16,7 @@ from psycopg.errors import LockNotAvailable, UniqueViolation
 
 from horsies.clock import monotonic
 from horsies.database.statement import Receipt, Statement, is_transient
-from horsies.worker.claim_request import Granted, PermitRequest
+from horsies.worker.claim_request import PermitRequest
 from horsies.worker.held_task import Completion, Ending
 from horsies.worker.outcome import unstorable
 from horsies.worker.permits import Permits
@@ -25,7 +25,7 @@ from horsies.worker.statements import (
     FailReceipt,
     cancel_running_tasks,
     complete_tasks,
-    complete_tasks_and_permit,
+    end_tasks,
     fail_tasks,
     grant_permit,
     interrupt_tasks,
@@ -227,8 +227,8 @@ class Completer:
     async def _write_once(self, batch: Sequence[Completion]) -> list[Recorded]:
         of_workflows = [c.task.task_id for c in batch if c.task.is_workflow_task]
         is_plain = not self._has_caps and not of_workflows
-        if is_plain and all(c.ending == "complete" and not c.log for c in batch):
-            return _recorded(batch, await self._complete(batch))
+        if is_plain and all(c.ending in ("complete", "fail") and not c.log for c in batch):
+            return await self._end(batch)
         parts: list[tuple[Ending, list[Completion]]] = [
             (ending, part)
             for ending in _STATEMENTS
@@ -275,17 +275,16 @@ class Completer:
             granted = await self._connection.persistently("granting permits", grant)
             self._on_granted(permit, granted[0].voided)
 
-    async def _complete(self, batch: Sequence[Completion]) -> list[Receipt]:
-        """Write plain successes, the usual batch; return the refusals."""
+    async def _end(self, batch: Sequence[Completion]) -> list[Recorded]:
+        """Write successes and failures, the usual batch."""
         permit = self._permits.for_ends()
-        if permit is None:
-            return await self._connection.run(complete_tasks(self._owner_id, batch))
-        statement = complete_tasks_and_permit(self._owner_id, batch, permit)
-        answers = await self._connection.run(statement)
-        for answer in answers:
-            if isinstance(answer, Granted):
-                self._on_granted(permit, answer.voided)
-        return [answer for answer in answers if isinstance(answer, Receipt)]
+        completed = [c for c in batch if c.ending == "complete"]
+        failed = [_without_nul(c) for c in batch if c.ending == "fail"]
+        statement = end_tasks(self._owner_id, completed, failed, permit)
+        (ended,) = await self._connection.run(statement)
+        if permit:
+            self._on_granted(permit, ended.voided or ())
+        return _recorded(completed + failed, ended.receipts())
 
 
 _STATEMENTS: dict[Ending, Callable[[str, Sequence[Completion]], Statement[Any]]] = {

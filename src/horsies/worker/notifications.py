@@ -117,12 +117,14 @@ def start_listener(
     outage.on_read_only = listener.reconnect
     for queue in context.queues:
         wake_queue = _in_loop(loop, partial(heard.claimer.wake, queue.name))
-        listener.subscribe(queue_channel(queue.name), _if(_always, wake_queue))
+        channel = queue_channel(queue.name)
+        listener.subscribe(channel, _if(_always, wake_queue), only_wakes=True)
     answer = _in_loop(loop, heard.pings.woken.set)
     listener.subscribe(PING_CHANNEL, _if(heard.pings.add, answer))
     look = _in_loop(loop, heard.cancel_watch.woken.set)
     listener.subscribe(CANCEL_CHANNEL, _if(heard.cancel_watch.is_concerned, look))
-    listener.subscribe(WORKFLOW_CHANNEL, _if(_always, _in_loop(loop, heard.workflows.wake)))
+    look_after = _in_loop(loop, heard.workflows.wake)
+    listener.subscribe(WORKFLOW_CHANNEL, _if(_always, look_after), only_wakes=True)
     return listener
 
 

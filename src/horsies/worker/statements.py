@@ -116,25 +116,45 @@ def return_tasks(owner_id: str, tasks: Sequence[HeldTask]) -> Statement[Receipt]
 def complete_tasks(owner_id: str, completions: Sequence[Completion]) -> Statement[Receipt]:
     """T6; only refusals come back."""
     results = [c.result for c in completions]
-    return call("complete_tasks", Receipt, **_claims(owner_id, completions), results=results)
-
-
-def complete_tasks_and_permit(
-    owner_id: str, completions: Sequence[Completion], permit: PermitRequest
-) -> Statement[Receipt | Granted]:
-    """T6, and a permit for what comes next; refusals come back, and the grant."""
-    results = [c.result for c in completions]
     return call(
-        "complete_tasks_v2",
-        _receipt_or_grant,
-        **_claims(owner_id, completions),
-        results=results,
-        permit=permit,
+        "complete_tasks", Receipt, owner_id=owner_id, **_claims(completions), results=results
     )
 
 
-def _receipt_or_grant(task_id: str | None, outcome: str, voided: Any) -> Receipt | Granted:
-    return Granted(voided) if task_id is None else Receipt(task_id, outcome)
+class Ended(NamedTuple):
+    """What the database answered for a batch of ends."""
+
+    fail_task_ids: Sequence[str]
+    lost_ids: Sequence[str] | None
+    verdicts: Sequence[str] | None
+    retry_afters: Sequence[float | None] | None
+    voided: Sequence[int | None] | None
+
+    def receipts(self) -> list[FailReceipt]:
+        """Of plain successes it says nothing."""
+        lost = [FailReceipt(task_id, "claim_lost", None) for task_id in self.lost_ids or ()]
+        failed = zip(self.fail_task_ids, self.verdicts or (), self.retry_afters or (), strict=True)
+        return lost + [FailReceipt(*one) for one in failed]
+
+
+def end_tasks(
+    owner_id: str,
+    completed: Sequence[Completion],
+    failed: Sequence[Completion],
+    permit: PermitRequest | None,
+) -> Statement[Ended]:
+    """T6, T7 and T8 in a transaction of their own, and a permit for what comes next."""
+    of_failed = {f"fail_{name}": values for name, values in _failures(failed).items()}
+    results = [c.result for c in completed]
+    return call(
+        "end_tasks",
+        Ended,
+        owner_id=owner_id,
+        **_claims(completed),
+        results=results,
+        **of_failed,
+        permit=permit,
+    )
 
 
 def grant_permit(owner_id: str, permit: PermitRequest) -> Statement[Granted]:
@@ -144,17 +164,7 @@ def grant_permit(owner_id: str, permit: PermitRequest) -> Statement[Granted]:
 
 def fail_tasks(owner_id: str, completions: Sequence[Completion]) -> Statement[FailReceipt]:
     """T7 or T8; the database's clock decides about the retry."""
-    return call(
-        "fail_tasks",
-        FailReceipt,
-        **_claims(owner_id, completions),
-        results=[c.result for c in completions],
-        error_codes=[c.error_code for c in completions],
-        error_messages=[c.error_message for c in completions],
-        failed_reasons=[c.failed_reason for c in completions],
-        outcomes=[c.attempt_outcome for c in completions],
-        retry_delays=[c.retry_delay_s for c in completions],
-    )
+    return call("fail_tasks", FailReceipt, owner_id=owner_id, **_failures(completions))
 
 
 def cancel_running_tasks(owner_id: str, completions: Sequence[Completion]) -> Statement[Receipt]:
@@ -162,7 +172,8 @@ def cancel_running_tasks(owner_id: str, completions: Sequence[Completion]) -> St
     return call(
         "cancel_running_tasks",
         Receipt,
-        **_claims(owner_id, completions),
+        owner_id=owner_id,
+        **_claims(completions),
         results=[c.result for c in completions],
         error_messages=[c.error_message for c in completions],
     )
@@ -170,16 +181,27 @@ def cancel_running_tasks(owner_id: str, completions: Sequence[Completion]) -> St
 
 def interrupt_tasks(owner_id: str, completions: Sequence[Completion]) -> Statement[Receipt]:
     """T17: back to PENDING, no attempt counted."""
-    return call("interrupt_tasks", Receipt, **_claims(owner_id, completions))
+    return call("interrupt_tasks", Receipt, owner_id=owner_id, **_claims(completions))
 
 
-def _claims(owner_id: str, completions: Sequence[Completion]) -> dict[str, object]:
-    """The fence: who ends which claim of which attempt."""
+def _claims(completions: Sequence[Completion]) -> dict[str, Sequence[object]]:
+    """The fence: which claim of which attempt ends."""
     return {
-        "owner_id": owner_id,
         "task_ids": [c.task.task_id for c in completions],
         "claims": [c.task.claim for c in completions],
         "attempts": [c.task.attempt for c in completions],
+    }
+
+
+def _failures(completions: Sequence[Completion]) -> dict[str, Sequence[object]]:
+    return {
+        **_claims(completions),
+        "results": [c.result for c in completions],
+        "error_codes": [c.error_code for c in completions],
+        "error_messages": [c.error_message for c in completions],
+        "failed_reasons": [c.failed_reason for c in completions],
+        "outcomes": [c.attempt_outcome for c in completions],
+        "retry_delays": [c.retry_delay_s for c in completions],
     }
 
 
@@ -192,7 +214,7 @@ def renumber_attempts(
     owner_id: str, completions: Sequence[Completion]
 ) -> Statement[RenumberedAttempt]:
     """The next free attempt number of claims whose own is taken."""
-    return call("renumber_attempts", RenumberedAttempt, **_claims(owner_id, completions))
+    return call("renumber_attempts", RenumberedAttempt, owner_id=owner_id, **_claims(completions))
 
 
 def unlocked_tasks(task_ids: Sequence[str]) -> Statement[Scalar]:

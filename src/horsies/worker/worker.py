@@ -17,6 +17,7 @@ from horsies.scheduling.process import fire_until
 from horsies.scheduling.scheduler import Scheduler
 from horsies.worker.buffer import Buffer
 from horsies.worker.cancel_watch import CancelWatch
+from horsies.worker.claim_news import ClaimNews
 from horsies.worker.claim_request import PermitRequest
 from horsies.worker.claimer import Claimer
 from horsies.worker.completer import Completer, Recorded
@@ -98,7 +99,10 @@ class Worker:
         )
         self._buffer = Buffer(self._claiming, context.identity, self._lanes.all, self._dispatcher)
         self._holdings = Holdings(self._buffer, self._dispatcher, self._completer)
-        self._claimer = Claimer(context, self._claiming, self._lanes, self._holdings)
+        self._claim_news = ClaimNews(self._serving, self._holdings)
+        self._claimer = Claimer(
+            context, self._claiming, self._lanes, self._holdings, self._claim_news
+        )
         self._retry_notifier = RetryNotifier(self._serving)
         self._cancel_watch = CancelWatch(self._serving, self._dispatcher, worker_id)
         self._workflows = WorkflowService(
@@ -134,6 +138,9 @@ class Worker:
                         repeat(self._cancel_watch, self._cancel_watch.woken), name="cancel watch"
                     ),
                     lasting.create_task(repeat(pings, pings.woken), name="ping answers"),
+                    lasting.create_task(
+                        repeat(self._claim_news, self._claim_news.woken), name="claim news"
+                    ),
                     lasting.create_task(
                         repeat(self._workflows, self._workflows.woken), name="workflows"
                     ),

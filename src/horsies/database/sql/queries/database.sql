@@ -40,7 +40,7 @@ begin
         where p.pronamespace = quote_ident(current_schema())::regnamespace and starts_with(p.proname, 'horsies_')
           and p.prorettype <> 'trigger'::regtype
     loop
-        execute format('drop function %s', known);
+        execute format('drop routine %s', known);
     end loop;
 end $$;
 

@@ -17,6 +17,10 @@ begin
             from unnest(task_ids) i(id)
             where t.id = i.id and t.status || '' in ('PENDING', 'CLAIMED') and not t.is_workflow_task
             returning t.id)
-        select i.id, case when c.id is null then 'refused' else 'cancelled' end
-        from unnest(task_ids) i(id) left join cancelled c on c.id = i.id;
+        -- Grouped, not joined: a join of batch and batch is a loop in a loop.
+        select a.id, coalesce(max(a.outcome), 'refused')
+        from (select i.id, null as outcome from unnest(task_ids) i(id)
+              union all
+              select c.id, 'cancelled' from cancelled c) a
+        group by a.id;
 end $$;

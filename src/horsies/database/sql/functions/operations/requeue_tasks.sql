@@ -42,7 +42,11 @@ begin
                 then pg_notify('task_queue_' || r.queue_name, r.id) end
             from requeued r where horsies_may_notify()
         )
-        select i.id, case when r.id is null then 'refused' else 'requeued' end
-        from unnest(task_ids) i(id) left join requeued r on r.id = i.id
-        where (select count(*) from told) >= 0;
+        -- Grouped, not joined: a join of batch and batch is a loop in a loop.
+        select a.id, coalesce(max(a.outcome), 'refused')
+        from (select i.id, null as outcome from unnest(task_ids) i(id)
+              union all
+              select r.id, 'requeued' from requeued r) a
+        where (select count(*) from told) >= 0
+        group by a.id;
 end $$;

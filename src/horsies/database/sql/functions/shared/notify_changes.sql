@@ -1,24 +1,60 @@
--- The notification triggers: they only wake listeners; polling is the truth.
--- Statement level with transition tables: one call per statement. Up to ten rows have the channels and payloads of a row-level
--- trigger; more rows share theirs, since a commit that notifies holds a lock of the whole server and every listener pays for every message.
+-- The notifications of tasks: they only wake listeners; polling is the truth.
+-- A commit that notifies holds a lock of the whole server until its log is on disk, and every listener pays for every message. So more than ten
+-- rows share theirs, and what we write ourselves we tell in a transaction of its own, right after the commit (decision 0013): such a
+-- transaction says so by horsies.is_told_later. What others write is told by the triggers, in their own transaction.
+
+-- horsies_tell_new: there is work. is_bulk: the ids stand for many, one per queue.
+-- Caller: horsies_send_task, horsies_send_tasks, horsies_notify_task_changes_insert.
+create or replace function horsies_tell_new(task_ids text[], queue_names text[], is_bulk boolean) returns void
+language plpgsql
+set search_path from current
+as $$
+begin
+    if horsies_may_notify() then
+        perform pg_notify('horsies_task_status', case when is_bulk then '*' else i.id end), pg_notify('task_new', i.id),
+            case when octet_length('task_queue_' || i.queue_name) <= 63 then pg_notify('task_queue_' || i.queue_name, i.id) end
+        from unnest(task_ids, queue_names) i(id, queue_name);
+    end if;
+end $$;
+
+-- horsies_tell_changed: these tasks have another status, and those of them have ended.
+-- Caller: horsies_end_tasks, horsies_notify_task_status_change_update.
+create or replace function horsies_tell_changed(changed_ids text[], ended_ids text[]) returns void
+language plpgsql
+set search_path from current
+as $$
+begin
+    if not horsies_may_notify() then
+        return;
+    end if;
+    if cardinality(changed_ids) <= 10 then
+        perform pg_notify('horsies_task_status', i.id) from unnest(changed_ids) i(id);
+        perform pg_notify('task_done', i.id) from unnest(ended_ids) i(id);
+        return;
+    end if;
+    perform pg_notify('horsies_task_status', '*');
+    if horsies_may_notify_ids(cardinality(ended_ids)) then
+        -- PostgreSQL takes payloads of up to 7,999 bytes; the id that passes a multiple of 7,800 belongs to the next one.
+        perform pg_notify('task_done', string_agg(c.id, ','))
+        from (select e.id, sum(octet_length(e.id) + 1) over (rows unbounded preceding) / 7800 as payload
+              from unnest(ended_ids) e(id)) c
+        group by c.payload;
+    end if;
+end $$;
 
 create or replace function horsies_notify_task_changes_insert() returns trigger language plpgsql
 set search_path from current
 as $$
 begin
-    if not horsies_may_notify() then
+    if current_setting('horsies.is_told_later', true) = 'on' then
         return null;
     end if;
     if (select count(*) from (select from inserted limit 11) i) <= 10 then
-        perform pg_notify('horsies_task_status', i.id),
-            case when i.status = 'PENDING' then pg_notify('task_new', i.id) end,
-            case when i.status = 'PENDING' and octet_length('task_queue_' || i.queue_name) <= 63
-                then pg_notify('task_queue_' || i.queue_name, i.id) end
-        from inserted i;
+        perform horsies_tell_new(array_agg(i.id::text), array_agg(i.queue_name::text), false) from inserted i where i.status = 'PENDING';
+        perform horsies_tell_changed(array_agg(i.id::text), '{}') from inserted i where i.status <> 'PENDING' having count(*) > 0;
     else
-        perform pg_notify('horsies_task_status', '*');
-        perform pg_notify('task_new', q.id),
-            case when octet_length('task_queue_' || q.queue_name) <= 63 then pg_notify('task_queue_' || q.queue_name, q.id) end
+        perform pg_notify('horsies_task_status', '*') where horsies_may_notify();
+        perform horsies_tell_new(array_agg(q.id), array_agg(q.queue_name::text), true)
         from (select i.queue_name, min(i.id) as id from inserted i where i.status = 'PENDING' group by i.queue_name) q;
     end if;
     return null;
@@ -29,32 +65,14 @@ set search_path from current
 set enable_hashjoin = on
 set enable_nestloop = off  -- a plan cached for one row would cost n * n for n
 as $$
-declare
-    changed_count integer;
-    ended_ids text[];
 begin
-    if not horsies_may_notify() then
+    if current_setting('horsies.is_told_later', true) = 'on' then
         return null;
     end if;
-    if (select count(*) from (select from after limit 11) a) <= 10 then
-        perform pg_notify('horsies_task_status', a.id),
-            case when a.status in ('COMPLETED', 'FAILED', 'CANCELLED', 'EXPIRED') then pg_notify('task_done', a.id) end
-        from after a join before b on b.id = a.id where b.status <> a.status;
-        return null;
-    end if;
-    select count(*), coalesce(array_agg(a.id) filter (where a.status in ('COMPLETED', 'FAILED', 'CANCELLED', 'EXPIRED')), '{}')
-    into changed_count, ended_ids
-    from after a join before b on b.id = a.id where b.status <> a.status;
-    if changed_count > 0 then
-        perform pg_notify('horsies_task_status', '*');
-    end if;
-    if horsies_may_notify_ids(cardinality(ended_ids)) then
-        -- PostgreSQL takes payloads of up to 7,999 bytes; the id that passes a multiple of 7,800 belongs to the next one.
-        perform pg_notify('task_done', string_agg(c.id, ','))
-        from (select e.id, sum(octet_length(e.id) + 1) over (rows unbounded preceding) / 7800 as payload
-              from unnest(ended_ids) e(id)) c
-        group by c.payload;
-    end if;
+    perform horsies_tell_changed(array_agg(a.id::text),
+        coalesce(array_agg(a.id::text) filter (where a.status in ('COMPLETED', 'FAILED', 'CANCELLED', 'EXPIRED')), '{}'))
+    from after a join before b on b.id = a.id where b.status <> a.status
+    having count(*) > 0;
     return null;
 end $$;
 

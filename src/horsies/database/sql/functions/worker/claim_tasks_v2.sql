@@ -44,6 +44,7 @@ declare
     has_caps boolean := limits ->> 'cluster_cap' is not null or queues @? '$[*].cap ? (@ != null)';
     scan record;
 begin
+    perform set_config('horsies.is_told_later', 'on', true);  -- by worker/claim_news.py
     if has_caps then
         perform pg_advisory_xact_lock(horsies_lock_key('claim'));
     end if;

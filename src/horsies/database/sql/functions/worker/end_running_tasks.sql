@@ -28,8 +28,12 @@ begin
                 owner_id, e.worker_hostname, e.worker_pid, e.worker_process_name
             from ended e where e.message is not null
         )
-        select i.id, case when e.id is null then 'claim_lost' else 'cancelled' end
-        from unnest(task_ids) i(id) left join ended e on e.id = i.id;
+        -- Grouped, not joined: a join of batch and batch is a loop in a loop.
+        select a.id, coalesce(max(a.outcome), 'claim_lost')
+        from (select i.id, null as outcome from unnest(task_ids) i(id)
+              union all
+              select e.id, 'cancelled' from ended e) a
+        group by a.id;
 end $$;
 
 -- horsies_interrupt_tasks: RUNNING -> PENDING without counting an attempt (T17): runs interrupted by a drain, and runs
@@ -63,7 +67,11 @@ begin
             select pg_notify('task_queue_' || r.queue_name, r.id) from returned r
             where r.status = 'PENDING' and octet_length('task_queue_' || r.queue_name) <= 63 and horsies_may_notify()
         )
-        select i.id, case r.status when 'PENDING' then 'interrupted' when 'CANCELLED' then 'cancelled' else 'claim_lost' end
-        from unnest(task_ids) i(id) left join returned r on r.id = i.id
-        where (select count(*) from told) >= 0;
+        -- Grouped, not joined: a join of batch and batch is a loop in a loop.
+        select a.id, coalesce(max(a.outcome), 'claim_lost')
+        from (select i.id, null as outcome from unnest(task_ids) i(id)
+              union all
+              select r.id, case r.status when 'PENDING' then 'interrupted' else 'cancelled' end from returned r) a
+        where (select count(*) from told) >= 0
+        group by a.id;
 end $$;

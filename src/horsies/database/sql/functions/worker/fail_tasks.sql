@@ -60,8 +60,12 @@ begin
                 h.error_message, h.failed_reason, owner_id, h.worker_hostname, h.worker_pid, h.worker_process_name
             from held h
         )
-        select i.id, case h.new_status when 'PENDING' then 'retried' when 'FAILED' then 'failed' when 'CANCELLED' then 'cancelled'
-                else 'claim_lost' end,
-            case when h.will_retry then i.delay end
-        from unnest(task_ids, retry_delays) i(id, delay) left join held h on h.id = i.id;
+        -- Grouped, not joined: a join of batch and batch is a loop in a loop.
+        select a.id, coalesce(max(a.outcome), 'claim_lost'), max(a.retry_after)
+        from (select i.id, null as outcome, null::double precision as retry_after from unnest(task_ids) i(id)
+              union all
+              select h.id, case h.new_status when 'PENDING' then 'retried' when 'FAILED' then 'failed' else 'cancelled' end,
+                  case when h.will_retry then h.delay end
+              from held h) a
+        group by a.id;
 end $$;

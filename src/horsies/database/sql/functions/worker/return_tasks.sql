@@ -24,7 +24,11 @@ begin
             select pg_notify('task_queue_' || r.queue_name, r.id) from returned r
             where octet_length('task_queue_' || r.queue_name) <= 63 and horsies_may_notify()
         )
-        select i.id, case when r.id is null then 'claim_lost' else 'returned' end
-        from unnest(task_ids) i(id) left join returned r on r.id = i.id
-        where (select count(*) from told) >= 0;
+        -- Grouped, not joined: a join of batch and batch is a loop in a loop.
+        select a.id, coalesce(max(a.outcome), 'claim_lost')
+        from (select i.id, null as outcome from unnest(task_ids) i(id)
+              union all
+              select r.id, 'returned' from returned r) a
+        where (select count(*) from told) >= 0
+        group by a.id;
 end $$;

@@ -41,7 +41,10 @@ begin
                     json_build_object('task_id', t.id, 'worker_id', owner_id))
             from held h where t.id = h.id and h.verdict = 'expired'
         )
-        select i.id, coalesce(h.verdict, 'claim_lost')
-        from unnest(task_ids) with ordinality i(id, position) left join held h on h.position = i.position
-        order by i.position;
+        -- Grouped, not joined: a join of batch and batch is a loop in a loop.
+        select max(a.id), coalesce(max(a.verdict), 'claim_lost')
+        from (select i.id, i.position, null as verdict from unnest(task_ids) with ordinality i(id, position)
+              union all
+              select h.id, h.position, h.verdict from held h) a
+        group by a.position order by a.position;
 end $$;
