@@ -1,6 +1,7 @@
 """Sending: what is stored, what is refused, and what may be sent again."""
 
 import asyncio
+import signal
 import threading
 from collections.abc import Callable
 from dataclasses import replace
@@ -539,3 +540,28 @@ async def test_a_send_that_waits_for_its_key_holds_up_no_other(
 def is_waiting_for_a_lock(db: Database) -> bool:
     count = "select count(*) from pg_stat_activity where wait_event_type = 'Lock'"
     return bool(db.value(count))
+
+
+def test_ctrl_c_ends_a_send_that_waits(app: Horsies, database_url: str, db: Database) -> None:
+    add = app.tasks["add"]
+    good(add.send(1, 2))
+    waits = "select count(*) from pg_stat_activity where wait_event_type = 'Lock'"
+    main = threading.get_ident()
+
+    def interrupt() -> None:
+        with psycopg.connect(database_url) as watching:
+            seen = Database(watching)
+            eventually(lambda: seen.value(waits) == 1)
+        signal.pthread_kill(main, signal.SIGINT)
+
+    db.execute("begin")
+    db.execute("lock table horsies_tasks")
+    interrupting = threading.Thread(target=interrupt)
+    interrupting.start()
+    with pytest.raises(KeyboardInterrupt):
+        add.send(1, 2)
+    interrupting.join()
+    db.execute("rollback")
+
+    good(add.send(1, 2))
+    assert db.value("select count(*) from horsies_tasks") == 2

@@ -3,12 +3,18 @@
 import asyncio
 import math
 import threading
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
+
+from psycopg import Connection
+from psycopg.rows import TupleRow
 
 from horsies.clock import monotonic
 from horsies.config import PostgresConfig
 from horsies.config.database import to_psycopg_url
 from horsies.database.connection import Address
+from horsies.database.direct import DirectCall
 from horsies.database.listener import Listener
 from horsies.database.migrate import migrate, pending, resolve_schema
 from horsies.database.operation import FAILURES, Operation, operation_error
@@ -128,20 +134,22 @@ class Database:
 
         An unresponsive server is given up after `within` seconds or `pool_timeout`, if sooner.
         """
+        return self._with_connection(partial(run_blocking, statement=statement), within)
+
+    def call(self, procedure: DirectCall, values: Sequence[object]) -> None:
+        """As `run`, for a procedure that answers nothing, the fastest way."""
+        self._with_connection(partial(procedure.run, values=values), math.inf)
+
+    def _with_connection(self, work: Callable[[Connection[TupleRow]], T], within: float) -> T:
         started_at, limit = monotonic(), min(within, self.config.pool_timeout)
         try:
-            return self._run_once(statement, limit)
+            with self.pool.connection() as connection, self.watchdog.limit(connection, limit):
+                return work(connection)
         except FAILURES as error:
             if not _is_worth_another(error, started_at, limit):
                 raise
-        return self._run_once(statement, limit)
-
-    def _run_once(self, statement: Statement[Row], limit: float) -> list[Row]:
-        with (
-            self.pool.connection() as connection,
-            self.watchdog.limit(connection, limit),
-        ):
-            return run_blocking(connection, statement)
+        with self.pool.connection() as connection, self.watchdog.limit(connection, limit):
+            return work(connection)
 
     async def run_async(self, statement: Statement[Row]) -> list[Row]:
         started_at = monotonic()

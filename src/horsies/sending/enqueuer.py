@@ -32,7 +32,9 @@ from horsies.sending.rows import NewTask, payload_of
 from horsies.sending.statements import (
     copied_columns,
     copy_tasks,
+    direct_send,
     enqueue_tasks,
+    plain_fields,
     send_task,
     send_tasks,
 )
@@ -63,7 +65,7 @@ class Enqueuer:
             self._database.ensure_schema()
             if _is_plain(row):
                 with suppress(UniqueViolation):  # the id is taken; by what, the general way tells
-                    self._database.run(send_task(row))
+                    self._database.call(direct_send(), plain_fields(row))
                     return Ok(Receipt(row.id, "created"))
             ((receipt,),) = self._database.run(send_tasks([row]))
             return read_receipt(row, receipt)

@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 from functools import cache
 
+from horsies.database.direct import DirectCall
 from horsies.database.functions import call, parameters_of
 from horsies.database.sql_files import query
 from horsies.database.statement import Receipt, Scalar, Statement
@@ -22,15 +23,18 @@ def send_tasks(tasks: Sequence[NewTask]) -> Statement[list[Receipt]]:
 
 def send_task(task: NewTask) -> Statement[Scalar]:
     """One task without unique key or tags; UniqueViolation when the id is taken."""
-    return call("send_task", Scalar, **dict(zip(_plain_fields(), task, strict=False)))
+    return call("send_task", Scalar, **dict(zip(NewTask._fields, plain_fields(task), strict=False)))
+
+
+def plain_fields(task: NewTask) -> Sequence[object]:
+    """The parameters of `horsies_send_task`: the fields that every send has come first."""
+    return task[: len(parameters_of("send_task"))]
 
 
 @cache
-def _plain_fields() -> tuple[str, ...]:
-    """The first fields of a row: those that every send has."""
-    names = tuple(parameters_of("send_task"))
-    assert names == NewTask._fields[: len(names)]
-    return names
+def direct_send() -> DirectCall:
+    """The same, for blocking callers."""
+    return DirectCall("send_task")
 
 
 def _columns(tasks: Sequence[NewTask]) -> dict[str, tuple[object, ...]]:
