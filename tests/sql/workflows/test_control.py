@@ -2,12 +2,12 @@
 
 import pytest
 
-from horsies.recovery.statements import return_unheld_tasks
+from horsies.recovery.statements import return_unheld_tasks, return_unpermitted_runs
 from horsies.worker import statements as worker
-from horsies.worker.claim_request import LaneRequest, Mark
+from horsies.worker.claim_request import LaneRequest, Mark, PermitRequest
 from horsies.worker.held_task import Completion
 from horsies.workflows import statements
-from support.database import FAILURE, Database, at
+from support.database import FAILURE, OK, Database, at
 from support.workflow_model import ModelNode as N
 from support.workflow_rows import Flow, code_of, ok, recover, sub_workflow
 
@@ -166,6 +166,30 @@ def test_running_task_of_a_cancelled_workflow_keeps_its_result(db: Database, is_
     assert (flow.row["error"], flow.row["completed_at"]) == (None, before["completed_at"])
 
 
+@pytest.mark.parametrize(("status", "state"), [("COMPLETED", C), ("FAILED", F), ("EXPIRED", F)])
+def test_cancel_settles_a_node_whose_task_has_ended_unnoticed(
+    db: Database, status: str, state: str
+) -> None:
+    flow = Flow.start(db, N(), N((0,)))
+    result = OK if status == "COMPLETED" else None
+    sql = "update horsies_tasks set status = %s, result = %s where id = %s"
+    db.execute(sql, status, result, flow.nodes[0]["task_id"])
+
+    flow.cancel()
+
+    assert (flow.status, flow.states) == ("CANCELLED", [state, S])
+    assert (flow.nodes[0]["result"] == OK) is (status == "COMPLETED")
+
+
+def test_cancel_skips_a_node_whose_task_has_vanished(db: Database) -> None:
+    flow = Flow.start(db, N(), N((0,)))
+    db.execute("delete from horsies_tasks")
+
+    flow.cancel()
+
+    assert (flow.status, flow.states) == ("CANCELLED", [S, S])
+
+
 @pytest.mark.seed("S63")
 def test_cancel_between_retries_skips_the_node_and_cancels_its_task(db: Database) -> None:
     flow = Flow.start(db, N(), rows={0: {"max_retries": 3}})
@@ -212,6 +236,18 @@ def test_unheld_run_of_a_cancelled_workflow_does_not_start_again(db: Database) -
 
     assert flow.task_states() == ["CANCELLED"]
     assert flow.states == [S]
+
+
+def test_run_beyond_its_permit_in_a_cancelled_workflow_does_not_start_again(db: Database) -> None:
+    flow = Flow.start(db, N(), N())
+    permit = PermitRequest("claim", 1, 0, (0,))
+    db.claim_pass(lanes=[LaneRequest(2, free_slots=0, ahead_from=1)], permit=permit)
+    flow.cancel()
+
+    assert db.run(return_unpermitted_runs("worker-a"))[0].value == 2
+
+    assert flow.task_states() == ["CANCELLED", "CANCELLED"]
+    assert flow.states == [S, S]
 
 
 @pytest.mark.parametrize("how", ["interrupted", "unheld"])
