@@ -84,7 +84,7 @@ def perform(
         try:
             return start.answer(_run(start.database, statements.ok_value, connection))
         except Exception as error:  # noqa: BLE001 - the user's driver, and bugs: all are values here
-            failure = start.failure(error)
+            failure = start.failure(error, is_users=connection is not None)
             if pause_s is None or not failure.retryable:
                 return Err(failure)
         time.sleep(pause_s)
@@ -102,7 +102,7 @@ async def perform_async(
         try:
             return start.answer(await _run_async(start.database, statements.ok_value, connection))
         except Exception as error:  # noqa: BLE001 - the user's driver, and bugs: all are values here
-            failure = start.failure(error)
+            failure = start.failure(error, is_users=connection is not None)
             if pause_s is None or not failure.retryable:
                 return Err(failure)
         await asyncio.sleep(pause_s)

@@ -16,15 +16,26 @@ from sqlalchemy.orm import Session
 from horsies import (
     Horsies,
     PostgresConfig,
+    SubWorkflowNode,
     TaskError,
+    TaskNode,
     TaskResult,
+    WorkflowDefinition,
     WorkflowSpec,
     WorkflowStartErrorCode,
+    WorkflowValidationError,
     from_node,
 )
-from horsies.workflows.start import start_many, start_many_async, start_workflow
+from horsies.broker.postgres import PostgresBroker
+from horsies.workflows.start import (
+    start_many,
+    start_many_async,
+    start_workflow,
+    start_workflow_async,
+)
 from support.apps import bad, good, make_app, working
 from support.database import Database
+from support.flows import codes
 from support.proxy import proxied
 
 NewApp = Callable[..., Horsies]
@@ -115,6 +126,69 @@ def test_unresolved_queue_and_key_are_refused_at_start(app: Horsies, db: Databas
     assert "definition_key" in error.message
     assert "has no queue" in error.message
     assert stored(db) == (0, 0, 0)
+
+
+class Texts(WorkflowDefinition[str]):
+    """A definition that promises a text."""
+
+    name = "texts"
+    definition_key = "tests.starting.texts"
+
+
+def unready(app: Horsies, **options: Any) -> WorkflowSpec[Any]:
+    """A spec that was not made by `app.workflow`, complete but for `options`."""
+    node: Any = TaskNode(fn=app.tasks["number"], kwargs={"value": 1}, queue="default", priority=1)
+    for name in ("queue", "priority"):
+        if name in options:
+            setattr(node, name, options.pop(name))
+    child: Any = SubWorkflowNode(workflow_def=Texts) if options.pop("has_child", None) else None
+    nodes = [node] if child is None else [node, child]
+    promised = options.pop("promised", None)
+    fields = {"name": "free", "tasks": nodes, "output": node, "definition_key": "k", **options}
+    spec = WorkflowSpec[Any](**fields)
+    vars(spec)["workflow_def_cls"] = promised  # construction would refuse it
+    return spec
+
+
+@pytest.mark.parametrize(
+    ("code", "options"),
+    [
+        ("HRS-014", {"queue": None}),
+        ("HRS-015", {"priority": None}),
+        ("HRS-016", {"definition_key": None}),
+        ("HRS-016", {"definition_key": " "}),
+        ("HRS-018", {"has_child": True}),
+        ("HRS-025", {"promised": Texts}),
+    ],
+)
+async def test_start_checks_without_horsies_check(
+    app: Horsies, db: Database, code: str, options: dict[str, Any]
+) -> None:
+    spec = unready(app, **options)
+    broker = PostgresBroker(app.config.broker) if code == "HRS-018" else app.get_broker()
+
+    errors = [
+        bad(start_workflow(spec, broker)),
+        bad(await start_workflow_async(spec, broker)),
+        bad(start_many([spec], broker)),
+    ]
+    broker.close()
+
+    assert {error.code for error in errors} == {WorkflowStartErrorCode.VALIDATION_FAILED}
+    assert {codes(error.exception)[0] for error in errors} == {code}
+    assert all(error.workflow_id and not error.retryable for error in errors)
+    assert stored(db) == (0, 0, 0)
+
+
+def test_output_that_breaks_the_promise_of_a_definition_is_refused(app: Horsies) -> None:
+    node: Any = TaskNode(fn=app.tasks["number"], kwargs={"value": 1}, queue="default", priority=1)
+
+    with pytest.raises(WorkflowValidationError) as caught:
+        WorkflowSpec(
+            name="texts", tasks=[node], output=node, definition_key="k", workflow_def_cls=Texts
+        )
+
+    assert codes(caught.value) == ["HRS-025"]
 
 
 def test_arguments_over_the_limit_are_refused(new_app: NewApp, db: Database) -> None:
