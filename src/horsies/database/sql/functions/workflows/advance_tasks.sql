@@ -16,9 +16,9 @@ begin
         return failure;
     end if;
     for one_tree in select t.tree_task_ids from horsies_tasks_by_tree(task_ids) t loop
-        failures := concat_ws('; ', failures, horsies_try_to_advance(one_tree));
+        failures := nullif(concat_ws('; ', failures, horsies_try_to_advance(one_tree)), '');
     end loop;
-    return nullif(failures, '');
+    return failures;
 end $$;
 
 -- horsies_try_to_advance: the same for all together; null, or why nothing of it was done.
