@@ -147,6 +147,7 @@ def test_cancel_skips_what_has_not_started_and_cancels_its_tasks(db: Database) -
     assert flow.cancel() is True
 
     assert flow.states == [E, S, S, S]
+    assert flow.row["open_nodes"] == 1
     assert flow.task_states()[:3] == ["RUNNING", "CANCELLED", "CANCELLED"]
     assert flow.row["completed_at"] is not None
     assert db.start(held) == ["claim_lost"]

@@ -46,6 +46,9 @@ begin
         perform horsies_settle_nodes(array(
             select t.id::text from horsies_workflow_tasks n join horsies_tasks t on t.id = n.task_id
             where n.workflow_id = new.id and n.status in ('ENQUEUED', 'RUNNING') and t.status || '' in ('COMPLETED', 'FAILED', 'EXPIRED')), true);
+        update horsies_workflows w set open_nodes = (
+            select count(*) from horsies_workflow_tasks n where n.workflow_id = w.id and n.status not in ('COMPLETED', 'FAILED', 'SKIPPED'))
+        where w.id = new.id;
     end if;
     return null;
 end $$;
