@@ -77,7 +77,7 @@ def perform(
     start: PreparedStart, *, connection: Any = None, resends: bool = False
 ) -> WorkflowStartResult[list[WorkflowHandle[Any]]]:
     """Perform a start from a blocking caller; every failure is a value."""
-    statements = start.statements()
+    statements = _prepare(start)
     if isinstance(statements, Err):
         return statements
     for pause_s in _pauses(resends=resends and connection is None):
@@ -95,7 +95,7 @@ async def perform_async(
     start: PreparedStart, *, connection: Any = None, resends: bool = False
 ) -> WorkflowStartResult[list[WorkflowHandle[Any]]]:
     """The awaitable twin of `perform`."""
-    statements = start.statements()
+    statements = _prepare(start)
     if isinstance(statements, Err):
         return statements
     for pause_s in _pauses(resends=resends and connection is None):
@@ -107,6 +107,13 @@ async def perform_async(
                 return Err(failure)
         await asyncio.sleep(pause_s)
     raise AssertionError("unreachable: the last pause is None")
+
+
+def _prepare(start: PreparedStart) -> WorkflowStartResult[list[Statement[Receipt]]]:
+    try:
+        return start.statements()
+    except Exception as error:  # noqa: BLE001 - bugs, also of objects of the user's: values as well
+        return Err(start.failure(error, is_users=False))
 
 
 def _pauses(*, resends: bool) -> tuple[float | None, ...]:

@@ -236,6 +236,59 @@ def test_failed_start_is_tried_again_under_its_id(database_url: str, db: Databas
     assert stored(db) == (2, 4, 2)
 
 
+async def test_failed_start_is_tried_again_awaitably(database_url: str, db: Database) -> None:
+    with proxied(database_url) as (proxy, url):
+        app = number_app(make_app(url))
+        spec = doubling(app)
+        good(await spec.start_async("warm"))
+        proxy.refuses = True
+        proxy.hang_up()
+        error = bad(await spec.start_async("wanted"))
+        proxy.refuses = False
+        handle = good(await spec.retry_start_async(error))
+        other = bad(await doubling(app, "other").retry_start_async(error))
+        await app.get_broker().close_async()
+
+    assert handle.workflow_id == "wanted"
+    assert other.code is WorkflowStartErrorCode.VALIDATION_FAILED
+    assert stored(db) == (2, 4, 2)
+
+
+async def test_anything_unexpected_is_internal(app: Horsies, db: Database) -> None:
+    spec = doubling(app)
+    no_broker: Any = object()
+
+    errors = [
+        bad(start_workflow(spec, no_broker, "an-id")),
+        bad(await start_workflow_async(spec, no_broker, "an-id")),
+    ]
+
+    assert {(e.code.value, e.retryable, e.workflow_id) for e in errors} == {
+        ("INTERNAL_FAILED", False, "an-id")
+    }
+    assert all(isinstance(error.exception, AttributeError) for error in errors)
+    assert stored(db) == (0, 0, 0)
+
+
+def test_resend_waits_longer_each_time_and_gives_up(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pauses: list[float] = []
+    with proxied(database_url) as (proxy, url):
+        app = number_app(make_app(url, resend_on_transient_err=True))
+        spec = doubling(app)
+        good(spec.start())
+        proxy.refuses = True
+        proxy.hang_up()
+        monkeypatch.setattr("horsies.workflows.start.time.sleep", pauses.append)
+
+        error = bad(spec.start())
+        app.get_broker().close()
+
+    assert [pause for pause in pauses if pause >= 0.2] == [0.2, 0.4, 0.8]
+    assert (error.code, error.retryable) == (WorkflowStartErrorCode.ENQUEUE_FAILED, True)
+
+
 def test_retry_of_another_failure_or_workflow_is_refused(app: Horsies) -> None:
     good(doubling(app).start("an-id"))
     mismatch = bad(doubling(app, "other").start("an-id"))

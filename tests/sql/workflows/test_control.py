@@ -1,5 +1,7 @@
 """Pause, resume, cancel (docs/contract/workflows.md §7): tasks, nodes and children follow."""
 
+import json
+
 import pytest
 
 from horsies.recovery.statements import return_unheld_tasks, return_unpermitted_runs
@@ -9,7 +11,7 @@ from horsies.worker.held_task import Completion
 from horsies.workflows import statements
 from support.database import FAILURE, OK, Database, at
 from support.workflow_model import ModelNode as N
-from support.workflow_rows import Flow, code_of, ok, recover, sub_workflow
+from support.workflow_rows import Flow, code_of, failure, ok, recover, sub_workflow
 
 C, F, S, P, E, R = "COMPLETED", "FAILED", "SKIPPED", "PENDING", "ENQUEUED", "RUNNING"
 
@@ -322,6 +324,19 @@ def test_cancelled_child_fails_its_node_and_the_parent_goes_on(db: Database) -> 
 
     assert grandchild.status == "CANCELLED"
     assert (root.status, root.states) == ("RUNNING", [F, E])
+
+
+def test_summary_of_a_failed_child_says_why(db: Database) -> None:
+    parent = Flow.start(db, N(), rows={0: sub_workflow()})
+    child = parent.start_child(0, N(), N((0,)), N())
+
+    child.end({0: failure("BAD"), 2: ok(1)})
+
+    summary = json.loads(parent.nodes[0]["sub_workflow_summary"])
+    assert summary == {
+        "status": "FAILED", "output": None, "total_tasks": 3, "completed_tasks": 1,
+        "failed_tasks": 1, "skipped_tasks": 1, "error_summary": "BAD",
+    }  # fmt: skip
 
 
 def test_child_paused_by_its_own_policy_leaves_its_node_running(db: Database) -> None:
