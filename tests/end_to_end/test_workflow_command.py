@@ -109,6 +109,13 @@ async def test_deep_unfolds_a_fan_out_in_one_row(shop: Shop) -> None:
     assert "check_row × 10" in done.stdout
 
 
+async def test_few_elements_of_a_fan_out_have_a_row_each(shop: Shop) -> None:
+    done = shop.run("show", "shop:app", await ended(shop, 3), "--deep")
+
+    unfolded = [line for line in done.stdout.splitlines() if "┊" in line]
+    assert [line.split("┊")[1].split()[1] for line in unfolded] == ["check.0", "check.1", "check.2"]
+
+
 async def test_a_terminal_without_unicode_gets_ascii(shop: Shop) -> None:
     workflow_id = await ended(shop, 2)
 

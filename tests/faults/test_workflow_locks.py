@@ -147,17 +147,22 @@ def test_two_ends_of_one_join_enqueue_its_node_once(first: Database, second: Dat
     assert first.value("select count(*) from horsies_tasks") == 3
 
 
+def refuse_updates(db: Database, table: str, when: str = "true") -> None:
+    db.execute(
+        "create function refuse() returns trigger language plpgsql as "
+        "$$ begin raise 'no luck' using errcode = 'check_violation'; end $$"
+    )
+    db.execute(
+        f"create trigger refuse before update on {table} "
+        f"for each row when ({when}) execute function refuse()"
+    )
+
+
 @pytest.mark.parametrize("table", ["horsies_workflow_tasks", "horsies_workflows"])
 def test_error_while_advancing_leaves_the_end_of_the_task(first: Database, table: str) -> None:
     flow = Flow.start(first, N(), N((0,)))
     held = flow.claims(0)
-    first.execute(
-        "create function refuse() returns trigger language plpgsql as "
-        "$$ begin raise 'no luck' using errcode = 'check_violation'; end $$"
-    )
-    first.execute(
-        f"create trigger refuse before update on {table} for each row execute function refuse()"
-    )
+    refuse_updates(first, table)
 
     with first.connection.transaction():
         _, receipts, (why,) = [first.run(statement) for statement in completing(held)]
@@ -168,3 +173,21 @@ def test_error_while_advancing_leaves_the_end_of_the_task(first: Database, table
     assert (first.status(held.task_id), flow.states) == ("COMPLETED", ["ENQUEUED", "PENDING"])
     first.run(recovery.recover_workflows(""))
     assert flow.states == ["COMPLETED", "ENQUEUED"]
+
+
+def test_error_in_one_workflow_leaves_the_others_of_the_batch_advancing(first: Database) -> None:
+    broken, sound, cancelled = (Flow.start(first, N(), N((0,))) for _ in range(3))
+    batch = [flow.claims(0) for flow in (broken, sound, cancelled)]
+    cancelled.cancel()
+    refuse_updates(first, "horsies_workflow_tasks", f"old.workflow_id = '{broken.id}'")
+
+    task_ids = [held.task_id for held in batch]
+    with first.connection.transaction():
+        first.run(statements.lock_workflows_of_tasks(task_ids))
+        first.run(worker.complete_tasks("worker-a", [Completion(held, OK) for held in batch]))
+        (why,) = first.run(statements.advance_tasks(task_ids))
+
+    assert why.value == "no luck"
+    assert broken.states == ["ENQUEUED", "PENDING"]
+    assert sound.states == ["COMPLETED", "ENQUEUED"]
+    assert cancelled.states == ["COMPLETED", "SKIPPED"]

@@ -74,7 +74,11 @@ class WorkerOptions(TypedDict):
     default=None,
     help="Seconds until a stopping worker returns interruptible tasks.  [default: no limit]",
 )
-@click.option("--burst", is_flag=True, help="Run the waiting tasks, then exit.")
+@click.option(
+    "--burst",
+    is_flag=True,
+    help="Run what can run now, then exit; what is due later or waits is left.",
+)
 @click.option(
     "--with-scheduler", is_flag=True, help="Also send what is scheduled; any number may do so."
 )

@@ -110,7 +110,8 @@ def graph_lines(overview: WorkflowOverview, width: int, *, is_whole: bool = True
             yield Text(f"⋮ {len(kept)} rows: {_states(kept)}; --all shows them", "dim")
             continue
         row, node = kept, kept.group.first
-        if row.is_apart:
+        # Elements of a fan-out follow one another without being taken for a chain.
+        if row.is_apart and overview.workflow.max_in_flight is None:
             yield Text(below, "dim")
         below = row.below
         is_one = len(row.group.members) == 1
@@ -225,7 +226,7 @@ def _print_errors(
         return
     console.print("\n[bold]Errors[/]")
     for line in lines:
-        console.print(Padding(line, (0, 0, 0, 2)))
+        console.print(Padding(line, (0, 0, 0, 2), expand=False))
     if len(failures) > _ERRORS_SHOWN:
         console.print("  and more; --json has all nodes", style="dim")
 

@@ -303,12 +303,8 @@ class Claimer:
             self._owes_full_scan = True
 
     def _is_idle(self) -> bool:
-        return not (
-            any(self._may_have_more)
-            or self._owes_full_scan
-            or self._holdings.dispatcher.running
-            or self._holdings.buffer.tasks
-        )
+        # An end that is not written yet may be followed by further nodes of its workflow.
+        return not (any(self._may_have_more) or self._owes_full_scan or self._holdings.task_ids())
 
     async def _sleep(self, stopping: asyncio.Event) -> None:
         """Until a notification, a free slot, a due row or the fallback poll, whichever is first."""

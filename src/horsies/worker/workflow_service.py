@@ -46,20 +46,24 @@ class WorkflowService:
         self._is_stopping = is_stopping
         self.interval_s = _POLL_S
         self.woken = asyncio.Event()
+        self._is_told = False
+        # Whether a whole pass found nothing left to do: until its end a child may be in the making.
         self.is_settled = False
 
     def wake(self) -> None:
         """Nodes may have begun to wait, an event may have come."""
+        self._is_told = True
         self.is_settled = False
         self.woken.set()
 
     async def run_once(self) -> int:
         """End waits and start children, until there are none left; return how many."""
-        self.is_settled = True
+        self.is_settled = self._is_told = False
         found = await self._end_waits()
         total = found.woken
         if found.has_ready and not self._is_stopping():
             total += await self._start_children()
+        self.is_settled = not self._is_told
         if self.is_settled and self._on_settled is not None:
             self._on_settled()
         return total

@@ -4,6 +4,7 @@ Nodes are descriptions: a spec checks them and keeps frozen copies.
 """
 
 import inspect
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -61,7 +62,7 @@ class NodeKey(_KeyFields, Generic[T_co]):
         return arguments[0] if arguments and self._ok_type is UNKNOWN_TYPE else self._ok_type
 
 
-class Node(Freezable, Generic[T_co]):
+class Node(Freezable, ABC, Generic[T_co]):
     """What all kinds of nodes share. `T_co` is the type of the ok value."""
 
     waits_for: Sequence["AnyNode"]
@@ -80,14 +81,14 @@ class Node(Freezable, Generic[T_co]):
         return f"<{type(self).__name__} {self.name!r} node_id={self.node_id!r}>"
 
     @property
+    @abstractmethod
     def name(self) -> str:
         """What the node runs or waits for."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def ok_type(self) -> Any:
         """The type of the ok value, or `UNKNOWN_TYPE`."""
-        raise NotImplementedError
 
     def key(self) -> NodeKey[T_co]:
         """The key under which the node's result is found; needs a `node_id`."""

@@ -96,13 +96,13 @@ class PreparedStart:
                 return Err(self._refusal(message, spec, receipt.task_id))
         return Ok([WorkflowHandle(receipt.task_id, self._broker) for receipt in receipts])
 
-    def failure(self, error: BaseException) -> WorkflowStartError:
-        """What went wrong on the way to the database."""
+    def failure(self, error: BaseException, *, is_users: bool) -> WorkflowStartError:
+        """What went wrong on the way to the database; `is_users`: on a connection of the user's."""
         spec, workflow_id = self._specs[0], self._ids[0]
         if isinstance(error, UnusableConnectionError):
             return self._refusal(str(error), spec, workflow_id, error)
         code = WorkflowStartErrorCode.ENQUEUE_FAILED
-        if not isinstance(error, FAILURES):
+        if not isinstance(error, FAILURES) and not is_users:
             code = WorkflowStartErrorCode.INTERNAL_FAILED
         return WorkflowStartError(
             code,

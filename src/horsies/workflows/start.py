@@ -77,14 +77,14 @@ def perform(
     start: PreparedStart, *, connection: Any = None, resends: bool = False
 ) -> WorkflowStartResult[list[WorkflowHandle[Any]]]:
     """Perform a start from a blocking caller; every failure is a value."""
-    statements = start.statements()
+    statements = _prepare(start)
     if isinstance(statements, Err):
         return statements
     for pause_s in _pauses(resends=resends and connection is None):
         try:
             return start.answer(_run(start.database, statements.ok_value, connection))
         except Exception as error:  # noqa: BLE001 - the user's driver, and bugs: all are values here
-            failure = start.failure(error)
+            failure = start.failure(error, is_users=connection is not None)
             if pause_s is None or not failure.retryable:
                 return Err(failure)
         time.sleep(pause_s)
@@ -95,18 +95,25 @@ async def perform_async(
     start: PreparedStart, *, connection: Any = None, resends: bool = False
 ) -> WorkflowStartResult[list[WorkflowHandle[Any]]]:
     """The awaitable twin of `perform`."""
-    statements = start.statements()
+    statements = _prepare(start)
     if isinstance(statements, Err):
         return statements
     for pause_s in _pauses(resends=resends and connection is None):
         try:
             return start.answer(await _run_async(start.database, statements.ok_value, connection))
         except Exception as error:  # noqa: BLE001 - the user's driver, and bugs: all are values here
-            failure = start.failure(error)
+            failure = start.failure(error, is_users=connection is not None)
             if pause_s is None or not failure.retryable:
                 return Err(failure)
         await asyncio.sleep(pause_s)
     raise AssertionError("unreachable: the last pause is None")
+
+
+def _prepare(start: PreparedStart) -> WorkflowStartResult[list[Statement[Receipt]]]:
+    try:
+        return start.statements()
+    except Exception as error:  # noqa: BLE001 - bugs, also of objects of the user's: values as well
+        return Err(start.failure(error, is_users=False))
 
 
 def _pauses(*, resends: bool) -> tuple[float | None, ...]:

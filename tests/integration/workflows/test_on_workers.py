@@ -30,6 +30,7 @@ from horsies.workflows.control import (
 )
 from support.apps import bad, good, make_app, working
 from support.database import Database
+from support.proxy import proxied
 from support.traffic import counted
 from support.workers import LEDGER, WorkerProcess, load_app_module
 
@@ -229,6 +230,30 @@ async def test_every_answer_of_get(app: Horsies, db: Database) -> None:
         "WAIT_TIMEOUT", "WORKFLOW_PAUSED", "WORKFLOW_CANCELLED", "WORKFLOW_NOT_FOUND", "NEGATIVE",
         "RESULT_DESERIALIZATION_ERROR", "RESULT_NOT_AVAILABLE", "WORKFLOW_FAILED",
     ]  # fmt: skip
+
+
+async def test_database_that_is_away_is_a_value_of_every_method(database_url: str) -> None:
+    with proxied(database_url) as (proxy, url):
+        app = with_tasks(make_app(url, broker=PostgresConfig(database_url=url, pool_timeout=1.0)))
+        node = app.tasks["number"].node(node_id="n")(value=1)
+        spec = app.workflow("one", [node], output=node, definition_key="one.1")
+        handle = good(spec.start())
+        proxy.refuses = True
+        proxy.hang_up()
+
+        got = [handle.get(0), handle.get(500), await handle.get_async(0)]
+        got += [await handle.get_async(500), handle.result_for(node)]
+        refused = [handle.status(), handle.tasks(), handle.results(), handle.pause()]
+        refused += [handle.resume(), handle.cancel(), await handle.status_async()]
+        proxy.refuses = False
+        back = await handle.status_async()
+        app.get_broker().close()
+
+    assert {result.err_value.error_code for result in got} == {"BROKER_ERROR"}
+    assert {(bad(one).code.value, bad(one).retryable) for one in refused} == {
+        ("DB_OPERATION_FAILED", True)
+    }
+    assert good(back).value == "RUNNING"
 
 
 def test_unknown_workflow_is_told_by_every_method(app: Horsies) -> None:

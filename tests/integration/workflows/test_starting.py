@@ -16,15 +16,26 @@ from sqlalchemy.orm import Session
 from horsies import (
     Horsies,
     PostgresConfig,
+    SubWorkflowNode,
     TaskError,
+    TaskNode,
     TaskResult,
+    WorkflowDefinition,
     WorkflowSpec,
     WorkflowStartErrorCode,
+    WorkflowValidationError,
     from_node,
 )
-from horsies.workflows.start import start_many, start_many_async, start_workflow
+from horsies.broker.postgres import PostgresBroker
+from horsies.workflows.start import (
+    start_many,
+    start_many_async,
+    start_workflow,
+    start_workflow_async,
+)
 from support.apps import bad, good, make_app, working
 from support.database import Database
+from support.flows import codes
 from support.proxy import proxied
 
 NewApp = Callable[..., Horsies]
@@ -117,6 +128,69 @@ def test_unresolved_queue_and_key_are_refused_at_start(app: Horsies, db: Databas
     assert stored(db) == (0, 0, 0)
 
 
+class Texts(WorkflowDefinition[str]):
+    """A definition that promises a text."""
+
+    name = "texts"
+    definition_key = "tests.starting.texts"
+
+
+def unready(app: Horsies, **options: Any) -> WorkflowSpec[Any]:
+    """A spec that was not made by `app.workflow`, complete but for `options`."""
+    node: Any = TaskNode(fn=app.tasks["number"], kwargs={"value": 1}, queue="default", priority=1)
+    for name in ("queue", "priority"):
+        if name in options:
+            setattr(node, name, options.pop(name))
+    child: Any = SubWorkflowNode(workflow_def=Texts) if options.pop("has_child", None) else None
+    nodes = [node] if child is None else [node, child]
+    promised = options.pop("promised", None)
+    fields = {"name": "free", "tasks": nodes, "output": node, "definition_key": "k", **options}
+    spec = WorkflowSpec[Any](**fields)
+    vars(spec)["workflow_def_cls"] = promised  # construction would refuse it
+    return spec
+
+
+@pytest.mark.parametrize(
+    ("code", "options"),
+    [
+        ("HRS-014", {"queue": None}),
+        ("HRS-015", {"priority": None}),
+        ("HRS-016", {"definition_key": None}),
+        ("HRS-016", {"definition_key": " "}),
+        ("HRS-018", {"has_child": True}),
+        ("HRS-025", {"promised": Texts}),
+    ],
+)
+async def test_start_checks_without_horsies_check(
+    app: Horsies, db: Database, code: str, options: dict[str, Any]
+) -> None:
+    spec = unready(app, **options)
+    broker = PostgresBroker(app.config.broker) if code == "HRS-018" else app.get_broker()
+
+    errors = [
+        bad(start_workflow(spec, broker)),
+        bad(await start_workflow_async(spec, broker)),
+        bad(start_many([spec], broker)),
+    ]
+    broker.close()
+
+    assert {error.code for error in errors} == {WorkflowStartErrorCode.VALIDATION_FAILED}
+    assert {codes(error.exception)[0] for error in errors} == {code}
+    assert all(error.workflow_id and not error.retryable for error in errors)
+    assert stored(db) == (0, 0, 0)
+
+
+def test_output_that_breaks_the_promise_of_a_definition_is_refused(app: Horsies) -> None:
+    node: Any = TaskNode(fn=app.tasks["number"], kwargs={"value": 1}, queue="default", priority=1)
+
+    with pytest.raises(WorkflowValidationError) as caught:
+        WorkflowSpec(
+            name="texts", tasks=[node], output=node, definition_key="k", workflow_def_cls=Texts
+        )
+
+    assert codes(caught.value) == ["HRS-025"]
+
+
 def test_arguments_over_the_limit_are_refused(new_app: NewApp, db: Database) -> None:
     app = new_app(payload_max_bytes=1024)
 
@@ -160,6 +234,59 @@ def test_failed_start_is_tried_again_under_its_id(database_url: str, db: Databas
     assert (error.code, error.retryable) == (WorkflowStartErrorCode.ENQUEUE_FAILED, True)
     assert handle.workflow_id == error.workflow_id == "wanted"
     assert stored(db) == (2, 4, 2)
+
+
+async def test_failed_start_is_tried_again_awaitably(database_url: str, db: Database) -> None:
+    with proxied(database_url) as (proxy, url):
+        app = number_app(make_app(url))
+        spec = doubling(app)
+        good(await spec.start_async("warm"))
+        proxy.refuses = True
+        proxy.hang_up()
+        error = bad(await spec.start_async("wanted"))
+        proxy.refuses = False
+        handle = good(await spec.retry_start_async(error))
+        other = bad(await doubling(app, "other").retry_start_async(error))
+        await app.get_broker().close_async()
+
+    assert handle.workflow_id == "wanted"
+    assert other.code is WorkflowStartErrorCode.VALIDATION_FAILED
+    assert stored(db) == (2, 4, 2)
+
+
+async def test_anything_unexpected_is_internal(app: Horsies, db: Database) -> None:
+    spec = doubling(app)
+    no_broker: Any = object()
+
+    errors = [
+        bad(start_workflow(spec, no_broker, "an-id")),
+        bad(await start_workflow_async(spec, no_broker, "an-id")),
+    ]
+
+    assert {(e.code.value, e.retryable, e.workflow_id) for e in errors} == {
+        ("INTERNAL_FAILED", False, "an-id")
+    }
+    assert all(isinstance(error.exception, AttributeError) for error in errors)
+    assert stored(db) == (0, 0, 0)
+
+
+def test_resend_waits_longer_each_time_and_gives_up(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pauses: list[float] = []
+    with proxied(database_url) as (proxy, url):
+        app = number_app(make_app(url, resend_on_transient_err=True))
+        spec = doubling(app)
+        good(spec.start())
+        proxy.refuses = True
+        proxy.hang_up()
+        monkeypatch.setattr("horsies.workflows.start.time.sleep", pauses.append)
+
+        error = bad(spec.start())
+        app.get_broker().close()
+
+    assert [pause for pause in pauses if pause >= 0.2] == [0.2, 0.4, 0.8]
+    assert (error.code, error.retryable) == (WorkflowStartErrorCode.ENQUEUE_FAILED, True)
 
 
 def test_retry_of_another_failure_or_workflow_is_refused(app: Horsies) -> None:

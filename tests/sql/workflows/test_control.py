@@ -1,15 +1,17 @@
 """Pause, resume, cancel (docs/contract/workflows.md §7): tasks, nodes and children follow."""
 
+import json
+
 import pytest
 
-from horsies.recovery.statements import return_unheld_tasks
+from horsies.recovery.statements import return_unheld_tasks, return_unpermitted_runs
 from horsies.worker import statements as worker
-from horsies.worker.claim_request import LaneRequest, Mark
+from horsies.worker.claim_request import LaneRequest, Mark, PermitRequest
 from horsies.worker.held_task import Completion
 from horsies.workflows import statements
-from support.database import FAILURE, Database, at
+from support.database import FAILURE, OK, Database, at
 from support.workflow_model import ModelNode as N
-from support.workflow_rows import Flow, code_of, ok, recover, sub_workflow
+from support.workflow_rows import Flow, code_of, failure, ok, recover, sub_workflow
 
 C, F, S, P, E, R = "COMPLETED", "FAILED", "SKIPPED", "PENDING", "ENQUEUED", "RUNNING"
 
@@ -147,6 +149,7 @@ def test_cancel_skips_what_has_not_started_and_cancels_its_tasks(db: Database) -
     assert flow.cancel() is True
 
     assert flow.states == [E, S, S, S]
+    assert flow.row["open_nodes"] == 1
     assert flow.task_states()[:3] == ["RUNNING", "CANCELLED", "CANCELLED"]
     assert flow.row["completed_at"] is not None
     assert db.start(held) == ["claim_lost"]
@@ -164,6 +167,30 @@ def test_running_task_of_a_cancelled_workflow_keeps_its_result(db: Database, is_
     assert flow.states == [C if is_ok else F, S]
     assert flow.status == "CANCELLED"
     assert (flow.row["error"], flow.row["completed_at"]) == (None, before["completed_at"])
+
+
+@pytest.mark.parametrize(("status", "state"), [("COMPLETED", C), ("FAILED", F), ("EXPIRED", F)])
+def test_cancel_settles_a_node_whose_task_has_ended_unnoticed(
+    db: Database, status: str, state: str
+) -> None:
+    flow = Flow.start(db, N(), N((0,)))
+    result = OK if status == "COMPLETED" else None
+    sql = "update horsies_tasks set status = %s, result = %s where id = %s"
+    db.execute(sql, status, result, flow.nodes[0]["task_id"])
+
+    flow.cancel()
+
+    assert (flow.status, flow.states) == ("CANCELLED", [state, S])
+    assert (flow.nodes[0]["result"] == OK) is (status == "COMPLETED")
+
+
+def test_cancel_skips_a_node_whose_task_has_vanished(db: Database) -> None:
+    flow = Flow.start(db, N(), N((0,)))
+    db.execute("delete from horsies_tasks")
+
+    flow.cancel()
+
+    assert (flow.status, flow.states) == ("CANCELLED", [S, S])
 
 
 @pytest.mark.seed("S63")
@@ -212,6 +239,18 @@ def test_unheld_run_of_a_cancelled_workflow_does_not_start_again(db: Database) -
 
     assert flow.task_states() == ["CANCELLED"]
     assert flow.states == [S]
+
+
+def test_run_beyond_its_permit_in_a_cancelled_workflow_does_not_start_again(db: Database) -> None:
+    flow = Flow.start(db, N(), N())
+    permit = PermitRequest("claim", 1, 0, (0,))
+    db.claim_pass(lanes=[LaneRequest(2, free_slots=0, ahead_from=1)], permit=permit)
+    flow.cancel()
+
+    assert db.run(return_unpermitted_runs("worker-a"))[0].value == 2
+
+    assert flow.task_states() == ["CANCELLED", "CANCELLED"]
+    assert flow.states == [S, S]
 
 
 @pytest.mark.parametrize("how", ["interrupted", "unheld"])
@@ -285,6 +324,19 @@ def test_cancelled_child_fails_its_node_and_the_parent_goes_on(db: Database) -> 
 
     assert grandchild.status == "CANCELLED"
     assert (root.status, root.states) == ("RUNNING", [F, E])
+
+
+def test_summary_of_a_failed_child_says_why(db: Database) -> None:
+    parent = Flow.start(db, N(), rows={0: sub_workflow()})
+    child = parent.start_child(0, N(), N((0,)), N())
+
+    child.end({0: failure("BAD"), 2: ok(1)})
+
+    summary = json.loads(parent.nodes[0]["sub_workflow_summary"])
+    assert summary == {
+        "status": "FAILED", "output": None, "total_tasks": 3, "completed_tasks": 1,
+        "failed_tasks": 1, "skipped_tasks": 1, "error_summary": "BAD",
+    }  # fmt: skip
 
 
 def test_child_paused_by_its_own_policy_leaves_its_node_running(db: Database) -> None:

@@ -1,13 +1,15 @@
 """Hot statements of workflows among 100,000 waiting nodes: by index, reading what they change."""
 
+import time
 from collections.abc import Iterator
 
 import psycopg
 import pytest
 
+from horsies.recovery.statements import recover_workflows
 from horsies.workflows import statements
 from support import cluster
-from support.database import Database
+from support.database import OK, Database
 from support.faults import IS_SHORT
 from support.workflow_model import ModelNode as N
 from support.workflow_rows import Flow
@@ -17,9 +19,10 @@ FILL = """
 insert into horsies_workflows (id, name, status, root_workflow_id, open_nodes)
 select 'w' || n, 'flow', case when n % 2 = 0 then 'RUNNING' else 'PAUSED' end, 'w' || n, 100
 from generate_series(1, 1000) n;
-insert into horsies_workflow_tasks (id, workflow_id, task_index, node_id, task_name, task_kwargs, dependencies, open_dependencies)
+insert into horsies_workflow_tasks (id, workflow_id, task_index, node_id, task_name, task_kwargs, dependencies, open_dependencies,
+    status, task_id)
 select 'w' || w || '-' || i, 'w' || w, i, 'n' || i, 'job', '{}', case when i = 0 then '{}'::integer[] else array[i - 1] end,
-    case when i = 0 then 0 else 1 end
+    case when i = 0 then 0 else 1 end, case when i = 0 then 'ENQUEUED' else 'PENDING' end, case when i = 0 then 'w' || w || '-0' end
 from generate_series(1, 1000) w, generate_series(0, 99) i;
 insert into horsies_tasks (id, task_name, queue_name, enqueue_sha, enqueued_at, is_workflow_task, is_held)
 select 'w' || w || '-0', 'job', 'held', 'x', timestamptz '2030-01-01 11:00+00', true, true from generate_series(1, 1000) w
@@ -112,3 +115,50 @@ def test_looks_for_waits_and_children_read_what_they_find(db: Database) -> None:
     db.run(statements.ready_subworkflows(100))
 
     assert rows_read(db) - before < 50
+
+
+def test_recovery_reads_a_bounded_number_of_nodes(db: Database) -> None:
+    started = time.monotonic()
+
+    (answer,) = db.run(recover_workflows(""))
+
+    assert (answer.recovered, answer.failure) == (0, None)
+    assert answer.looked_to is not None
+    assert rows_read(db) < 25_000  # of 50,000 in running workflows
+    assert time.monotonic() - started < 1.5  # a tenth on an idle machine
+
+
+def test_one_look_of_recovery_ends_after_many_nodes(db: Database) -> None:
+    (look,) = db.execute("select * from horsies_stuck_workflows('', 1000)")
+
+    seen = "select count(*) from horsies_workflows where status = 'RUNNING' and id <= %s"
+    assert db.value(seen, look["looked_to"]) == 200  # 20,000 nodes
+    assert look["stuck"] == []
+
+
+def test_recovery_of_one_workflow_reads_that_one(db: Database) -> None:
+    flow = Flow.start(db, N(), N((0,)), id="zz")
+    db.execute("update horsies_tasks set status = 'FAILED' where id = %s", flow.nodes[0]["task_id"])
+    before = rows_read(db)
+
+    (answer,) = db.run(recover_workflows("z"))
+
+    assert (answer.recovered, answer.failure) == (1, None)
+    assert flow.status == "FAILED"
+    assert rows_read(db) - before < 300
+
+
+def test_recovery_of_a_wide_workflow_costs_about_its_nodes(db: Database) -> None:
+    width = 5_000
+    middle = [N((0,)) for _ in range(width)]
+    flow = Flow.start(db, N(), *middle, N(tuple(range(1, width + 1))), id="zz")
+    sql = "update horsies_tasks set status = 'COMPLETED', result = %s where id = %s"
+    db.execute(sql, OK, flow.nodes[0]["task_id"])
+    before, started = rows_read(db), time.monotonic()
+
+    (answer,) = db.run(recover_workflows("z"))
+
+    assert (answer.recovered, answer.failure) == (1, None)
+    assert flow.states[1:3] == ["ENQUEUED", "ENQUEUED"]
+    assert rows_read(db) - before < 40 * width
+    assert time.monotonic() - started < 10  # a second on an idle machine

@@ -1,38 +1,3 @@
--- horsies_stuck_workflows: RUNNING workflows behind an id in which something should have gone on and did not
--- (docs/contract/workflows.md §10); at most batch_limit workflows are looked at, and the last one looked at is returned as well.
--- Caller: horsies_recover_workflows. Reads only.
-create or replace function horsies_stuck_workflows(after_id text, batch_limit integer, out stuck text[], out looked_to text)
-language plpgsql stable
-set search_path from current
-as $$
-begin
-    with looked_at as materialized (
-        select w.id, w.max_in_flight, w.next_index, w.open_nodes from horsies_workflows w
-        where w.status = 'RUNNING' and w.id > after_id order by w.id limit batch_limit
-    )
-    select max(l.id), array_agg(l.id::text) filter (where not exists (
-            select from horsies_workflow_tasks n where n.workflow_id = l.id and n.status not in ('COMPLETED', 'FAILED', 'SKIPPED'))
-        or exists (
-            select from horsies_workflow_tasks n
-            left join horsies_tasks t on t.id = n.task_id
-            left join horsies_workflows c on c.id = n.sub_workflow_id
-            left join horsies_events e on n.event_name = e.name and n.event_key = e.key
-            where n.workflow_id = l.id and case n.status
-                when 'PENDING' then t.status in ('COMPLETED', 'FAILED', 'CANCELLED', 'EXPIRED') or horsies_join_verdict(n.join_type, n.allow_failed_deps, n.min_success, cardinality(n.dependencies),
-                    n.open_dependencies, n.completed_dependencies) <> 'wait'
-                when 'READY' then n.kind = 'task' and (l.max_in_flight is null or n.task_index < l.next_index)
-                    and (t.id is null or t.status in ('COMPLETED', 'FAILED', 'CANCELLED', 'EXPIRED'))
-                when 'ENQUEUED' then t.id is null or t.status in ('COMPLETED', 'FAILED', 'CANCELLED', 'EXPIRED')
-                when 'RUNNING' then case
-                    when n.task_id is not null then t.id is null or t.status in ('COMPLETED', 'FAILED', 'CANCELLED', 'EXPIRED')
-                    when n.sub_workflow_id is not null then c.status in ('COMPLETED', 'FAILED', 'CANCELLED')
-                    when n.kind in ('sleep', 'event') then n.wait_until <= horsies_now() or e.name is not null
-                    else true end
-                else false end))
-    into looked_to, stuck from looked_at l;
-    stuck := coalesce(stuck, '{}');
-end $$;
-
 -- horsies_recover_workflows: makes up for what should have followed in workflows and did not: counts anew, takes over ends of tasks
 -- and children, decides. A second pass changes nothing. Returns how many were stuck, and where the next pass goes on.
 -- Caller: recovery/reaper.py.  Locks: the trees of the workflows. One that fails says why and stops no other.
@@ -69,6 +34,9 @@ end $$;
 create or replace function horsies_recover_workflow(of_workflow text) returns void
 language plpgsql
 set search_path from current
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
 as $$
 declare
     is_bounded boolean;
@@ -104,27 +72,33 @@ end $$;
 create or replace function horsies_recount_workflow(of_workflow text) returns void
 language plpgsql
 set search_path from current
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
 as $$
+declare
+    edges record;
 begin
-    with edges as (
-        select n.task_index, d.status from horsies_workflow_tasks n cross join unnest(n.dependencies) i(task_index)
-        join horsies_workflow_tasks d on d.workflow_id = of_workflow and d.task_index = i.task_index
-        where n.workflow_id = of_workflow and n.status in ('PENDING', 'READY')
-    ), counted as (
-        select n.task_index, count(e.status) filter (where e.status not in ('COMPLETED', 'FAILED', 'SKIPPED')) as open_count,
-            count(e.status) filter (where e.status = 'COMPLETED') as completed_count
-        from horsies_workflow_tasks n left join edges e on e.task_index = n.task_index
-        where n.workflow_id = of_workflow and n.status in ('PENDING', 'READY') group by n.task_index)
     update horsies_workflow_tasks n set open_dependencies = c.open_count, completed_dependencies = c.completed_count
-    from counted c where n.workflow_id = of_workflow and n.task_index = c.task_index
-      and (n.open_dependencies, n.completed_dependencies) <> (c.open_count, c.completed_count);
-    -- Edges in the other direction, for rows that were written without them.
-    update horsies_workflow_tasks n set dependents = e.dependents
     from (
+        select w.id, d.open_count, d.completed_count from horsies_workflow_tasks w
+        cross join lateral (
+            select count(*) filter (where s.status not in ('COMPLETED', 'FAILED', 'SKIPPED')) as open_count,
+                count(*) filter (where s.status = 'COMPLETED') as completed_count
+            from unnest(w.dependencies) i(task_index)
+            join horsies_workflow_tasks s on s.workflow_id = of_workflow and s.task_index = i.task_index) d
+        where w.workflow_id = of_workflow and w.status || '' in ('PENDING', 'READY')
+          and (w.open_dependencies, w.completed_dependencies) <> (d.open_count, d.completed_count)) c
+    where n.id = c.id;
+    -- Edges in the other direction, for rows that were written without them.
+    for edges in
         select i.task_index, array_agg(d.task_index order by d.task_index) as dependents
         from horsies_workflow_tasks d cross join unnest(d.dependencies) i(task_index)
-        where d.workflow_id = of_workflow group by i.task_index) e
-    where n.workflow_id = of_workflow and n.task_index = e.task_index and n.dependents <> e.dependents;
+        where d.workflow_id = of_workflow group by i.task_index
+    loop
+        update horsies_workflow_tasks n set dependents = edges.dependents
+        where n.workflow_id = of_workflow and n.task_index = edges.task_index and n.dependents <> edges.dependents;
+    end loop;
     update horsies_workflows w set open_nodes = c.open_count, in_flight = c.in_flight,
         next_index = case when w.max_in_flight is null then w.next_index else coalesce(c.next_ready, w.next_index) end
     from (

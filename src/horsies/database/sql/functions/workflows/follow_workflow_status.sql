@@ -1,7 +1,8 @@
 -- horsies_follow_workflow_status: what the status of a workflow means for its tasks and nodes, whoever changed it, also by hand.
 -- PAUSED: waiting tasks are held and claims go back unstarted; what runs is held should it be tried again
 -- (docs/contract/workflows.md §7.1).  RUNNING again: held tasks are due now, which puts them before every claim's mark.
--- CANCELLED: what has not started will not (docs/contract/workflows.md §7.3).
+-- CANCELLED: what has not started will not (docs/contract/workflows.md §7.3). A node whose task has ended unnoticed takes over its
+-- result, and one whose task has vanished is skipped: recovery looks only at what runs.
 -- Trigger of horsies_workflows.  Locks: horsies_tasks, by id. A claim that is past its deadline stays for its worker to expire (T11).
 create or replace function horsies_follow_workflow_status() returns trigger
 language plpgsql
@@ -40,8 +41,14 @@ begin
         update horsies_workflow_tasks n set status = 'SKIPPED', started_at = null, wait_until = null
         where n.workflow_id = new.id and (n.status in ('PENDING', 'READY')
             or n.status in ('ENQUEUED', 'RUNNING') and n.kind in ('sleep', 'event')
-            or n.status in ('ENQUEUED', 'RUNNING') 
-                and (select t.status from horsies_tasks t where t.id = n.task_id) = 'CANCELLED');
+            or n.status in ('ENQUEUED', 'RUNNING') and n.kind = 'task'
+                and coalesce((select t.status from horsies_tasks t where t.id = n.task_id), 'CANCELLED') = 'CANCELLED');
+        perform horsies_settle_nodes(array(
+            select t.id::text from horsies_workflow_tasks n join horsies_tasks t on t.id = n.task_id
+            where n.workflow_id = new.id and n.status in ('ENQUEUED', 'RUNNING') and t.status || '' in ('COMPLETED', 'FAILED', 'EXPIRED')), true);
+        update horsies_workflows w set open_nodes = (
+            select count(*) from horsies_workflow_tasks n where n.workflow_id = w.id and n.status not in ('COMPLETED', 'FAILED', 'SKIPPED'))
+        where w.id = new.id;
     end if;
     return null;
 end $$;

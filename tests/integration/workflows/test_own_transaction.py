@@ -1,0 +1,185 @@
+"""Starts and events in the user's own transaction: they appear with its commit, or not at all."""
+
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import asyncpg
+import psycopg
+import pytest
+from psycopg import AsyncConnection
+from sqlalchemy import NullPool, create_engine, text
+from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
+from sqlalchemy.orm import Session
+
+from horsies import Horsies, TaskError, TaskResult, WorkflowStartErrorCode
+from support.apps import bad, good, working
+from support.database import Database
+
+NewApp = Callable[..., Horsies]
+
+
+@pytest.fixture
+def app(new_app: NewApp) -> Horsies:
+    app = new_app()
+    app.event("paid", int)
+
+    @app.task("ship")
+    async def ship(amount: TaskResult[int, TaskError]) -> TaskResult[int, TaskError]:
+        return TaskResult(ok=amount.unwrap())
+
+    return app
+
+
+def shipping(app: Horsies) -> Any:
+    payment: Any = app.events.by_name["paid"].node(key="42", node_id="payment")
+    ship = app.tasks["ship"].node(
+        node_id="ship", args_from={"amount": payment}, waits_for=[payment]
+    )
+    return app.workflow("shipping", [payment, ship()], output=None, definition_key="own.shipping")
+
+
+def alchemy(url: str, driver: str) -> str:
+    return url.replace("postgresql:", f"postgresql+{driver}:")
+
+
+def events(db: Database) -> list[str]:
+    return [row["payload"] for row in db.execute("select payload from horsies_events")]
+
+
+@pytest.mark.parametrize("end", ["commit", "rollback"])
+@pytest.mark.parametrize("kind", ["psycopg", "SQLAlchemy connection", "SQLAlchemy session"])
+def test_event_appears_with_the_users_commit(
+    app: Horsies, db: Database, database_url: str, kind: str, end: str
+) -> None:
+    connection: Any
+    if kind == "psycopg":
+        connection = psycopg.connect(database_url)
+    else:
+        engine = create_engine(alchemy(database_url, "psycopg"), poolclass=NullPool)
+        connection = Session(engine) if kind.endswith("session") else engine.connect()
+
+    good(app.send_event("paid", "42", 5, connection=connection))
+    before = events(db)
+    getattr(connection, end)()
+    connection.close()
+
+    assert before == []
+    assert events(db) == (["5"] if end == "commit" else [])
+
+
+@pytest.mark.parametrize("end", ["commit", "rollback"])
+@pytest.mark.parametrize("kind", ["psycopg", "asyncpg", "SQLAlchemy session, asyncpg"])
+async def test_event_sent_awaitably_appears_with_the_users_commit(
+    app: Horsies, db: Database, database_url: str, kind: str, end: str
+) -> None:
+    connection: Any
+    if kind == "psycopg":
+        connection = await AsyncConnection.connect(database_url)
+        finish = getattr(connection, end)
+    elif kind == "asyncpg":
+        connection = await asyncpg.connect(database_url)
+        transaction = connection.transaction()
+        await transaction.start()
+        finish = getattr(transaction, end)
+    else:
+        engine = create_async_engine(alchemy(database_url, "asyncpg"), poolclass=NullPool)
+        connection = AsyncSession(engine)
+        finish = getattr(connection, end)
+
+    good(await app.send_event_async("paid", "42", 5, connection=connection))
+    before = events(db)
+    await finish()
+    await connection.close()
+
+    assert before == []
+    assert events(db) == (["5"] if end == "commit" else [])
+
+
+async def test_waiting_node_goes_on_with_the_commit_and_not_before(
+    app: Horsies, database_url: str
+) -> None:
+    async with working(app), await AsyncConnection.connect(database_url) as connection:
+        handle = good(await shipping(app).start_async())
+        good(await app.send_event_async("paid", "42", 5, connection=connection))
+        early = await handle.get_async(300)
+        await connection.commit()
+        late = await handle.get_async(10_000)
+
+    assert early.err_value.error_code == "WAIT_TIMEOUT"
+    assert late.unwrap()["ship"].unwrap() == 5
+
+
+@pytest.mark.parametrize("kind", ["psycopg", "SQLAlchemy"])
+def test_failed_transaction_of_the_users_is_a_failed_start_and_a_failed_event(
+    app: Horsies, database_url: str, kind: str
+) -> None:
+    connection: Any
+    if kind == "psycopg":
+        connection = psycopg.connect(database_url)
+    else:
+        engine = create_engine(alchemy(database_url, "psycopg"), poolclass=NullPool)
+        connection = engine.connect()
+    with pytest.raises((psycopg.Error, SQLAlchemyError)):
+        connection.execute("selec" if kind == "psycopg" else text("selec"))
+
+    start = bad(shipping(app).start(connection=connection))
+    event = bad(app.send_event("paid", "42", 5, connection=connection))
+    connection.close()
+
+    assert (start.code, start.retryable) == (WorkflowStartErrorCode.ENQUEUE_FAILED, False)
+    assert "transaction is aborted" in start.message
+    assert (event.code.value, event.retryable) == ("ENQUEUE_FAILED", False)
+
+
+DJANGO = """
+import sys
+from urllib.parse import parse_qs, urlsplit
+from django.conf import settings
+parts = urlsplit(sys.argv[1])
+where = {key: value[0] for key, value in parse_qs(parts.query).items()}
+settings.configure(DATABASES={
+    "default": {"ENGINE": "django.db.backends.postgresql", "NAME": parts.path[1:],
+        "USER": parts.username or "", "PASSWORD": parts.password or "",
+        "HOST": where.get("host") or parts.hostname, "PORT": where.get("port") or parts.port or ""},
+    "other": {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:"}})
+import django
+django.setup()
+from django.db import connection, connections, transaction
+from horsies import *
+app = Horsies(AppConfig(broker=PostgresConfig(database_url=sys.argv[1])))
+paid = app.event("paid", int)
+@app.task("greet")
+def greet(name: str) -> TaskResult[str, TaskError]: ...
+spec = app.workflow("greeting", [greet.node(node_id="greet")(name="Ann"),
+    paid.node(key="1", node_id="paid")], definition_key="own.greeting")
+def stored(handle): return handle.status().is_ok()
+def event_count():
+    with connection.cursor() as cursor:
+        cursor.execute("select count(*) from horsies_events")
+        return cursor.fetchone()[0]
+with transaction.atomic():
+    kept = spec.start(connection=connection).unwrap()
+    app.send_event("paid", "1", 5, connection=connection).unwrap()
+    before = stored(kept)
+with transaction.atomic():
+    dropped = spec.start(connection=connections["default"]).unwrap()
+    app.send_event("paid", "2", 5, connection=connection).unwrap()
+    transaction.set_rollback(True)
+with transaction.atomic():
+    many = app.start_many([spec] * 3, connection=connection).unwrap()
+refused = spec.start(connection=connections["other"]).unwrap_err()
+are_stored = all(map(stored, many))
+print(before, stored(kept), stored(dropped), event_count(), are_stored, refused.code.value)
+"""
+
+
+def test_django_connection_carries_starts_and_events(database_url: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", DJANGO, database_url], capture_output=True, text=True, check=False
+    )
+
+    found = done.stdout.split()
+    assert found == ["False", "True", "False", "1", "True", "VALIDATION_FAILED"], done.stderr
