@@ -9,7 +9,8 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from horsies.scheduling.control import Backfill, ScheduleInfo
+from horsies.scheduling.by_hand import Backfill
+from horsies.scheduling.control import ScheduleInfo
 from horsies.scheduling.statements import ScheduleRun
 
 _SHOWN_SLOTS = 10
@@ -28,11 +29,11 @@ def print_list(infos: Sequence[ScheduleInfo], zone: ZoneInfo | None) -> None:
     for info in infos:
         name = f"{info.name} (added)" if info.is_dynamic else info.name
         when = info.words if info.timezone in ("UTC", "?") else f"{info.words} ({info.timezone})"
-        table.add_row(name, info.target, when, _next(info, zone), str(info.run_count))
+        table.add_row(name, info.target, when, next_in_words(info, zone), str(info.run_count))
     _print(table)
 
 
-def _next(info: ScheduleInfo, zone: ZoneInfo | None) -> str:
+def next_in_words(info: ScheduleInfo, zone: ZoneInfo | None) -> str:
     if info.problem:
         return f"problem: {info.problem}"
     if not info.is_enabled:
@@ -58,8 +59,12 @@ def print_history(runs: Sequence[ScheduleRun], zone: ZoneInfo | None) -> None:
 
 def print_slots(backfill: Backfill, zone: ZoneInfo | None) -> None:
     """The slots that a backfill would send; of many, the first and the last ones."""
-    shown = backfill.slots
+    shown, unknown = backfill.slots, backfill.unknown
     click.echo(f"{len(shown)} slot(s) to send, {len(backfill.sent_before)} sent before")
+    if unknown:
+        is_sent = set(unknown) <= set(shown)
+        effect = "are sent again" if is_sent else "are skipped, unless you give --again"
+        click.echo(f"{len(unknown)} may have been sent, their history is pruned: they {effect}")
     for slot in shown[:_SHOWN_SLOTS]:
         click.echo(f"  {show_instant(slot, zone)}")
     if len(shown) > _SHOWN_SLOTS:

@@ -52,6 +52,14 @@ def make_due(db: Database, seconds_ago: float = 0.0, name: str = "minutely") -> 
     return slot
 
 
+def set_clock(db: Database, clock: str) -> None:
+    """Stop the clock that decides, for all sessions, at this time of a day."""
+    db.execute(
+        "create or replace function horsies_now() returns timestamptz language sql stable as "
+        f"$$select timestamptz '2030-01-01 {clock}+00'$$"
+    )
+
+
 def state(db: Database, name: str = "minutely") -> dict[str, Any]:
     (row,) = db.execute("select * from horsies_schedule_state where schedule_name = %s", name)
     return row
@@ -91,25 +99,51 @@ async def test_due_slot_is_sent_once_with_its_own_id(new_app: NewApp, db: Databa
 
 
 @pytest.mark.parametrize(
-    ("catches_up", "limit", "sent"),
-    [(False, 100, [1]), (True, 100, [5]), (True, 2, [2, 2, 1])],
+    ("catches_up", "limit", "sent", "following"),
+    [
+        (False, 100, [1], datetime(2030, 1, 1, 12, 40, 30, tzinfo=UTC)),
+        (True, 100, [10], datetime(2030, 1, 1, 12, 40, tzinfo=UTC)),
+        (True, 4, [4, 4, 2], datetime(2030, 1, 1, 12, 40, tzinfo=UTC)),
+    ],
     ids=["late once", "all missed", "bounded per tick"],
 )
 async def test_three_hours_down(
-    new_app: NewApp, db: Database, catches_up: bool, limit: int, sent: list[int]
+    new_app: NewApp,
+    db: Database,
+    catches_up: bool,
+    limit: int,
+    sent: list[int],
+    following: datetime,
 ) -> None:
-    app = app_with(new_app, schedule(catch_up_missed=catches_up, max_catch_up_runs=limit))
-    scheduler = Scheduler(app)
-    await scheduler.run_once()
-    make_due(db, seconds_ago=4 * 60 + 30)
+    fields = {"catch_up_missed": catches_up, "max_catch_up_runs": limit}
+    every = schedule(pattern=IntervalSchedule(minutes=20), **fields)
+    set_clock(db, "09:00:00")
+    await Scheduler(app_with(new_app, every)).run_once()  # next at 09:20, but it goes down
+    set_clock(db, "12:20:30")
+    scheduler = Scheduler(app_with(new_app, every))
 
     fired = [await scheduler.run_once() for _ in sent]
 
     assert (fired, await scheduler.run_once()) == (sent, 0)
-    assert state(db)["next_run_at"] > datetime.now(UTC)
-    created = [
-        row["created_at"] for row in db.execute("select * from horsies_tasks order by sent_at")
-    ]
+    assert state(db)["next_run_at"] == following
+    slots = [row["sent_at"] for row in db.execute("select * from horsies_tasks order by sent_at")]
+    first = datetime(2030, 1, 1, 9, 20, tzinfo=UTC)
+    assert slots == [first + number * timedelta(minutes=20) for number in range(sum(sent))]
+    reasons = [outcome for outcome, _ in runs(db) if outcome != "sent"]
+    assert reasons == ([] if catches_up else ["missed"])
+
+
+async def test_later_slots_are_created_later(new_app: NewApp, db: Database) -> None:
+    scheduler = Scheduler(app_with(new_app, schedule(catch_up_missed=True, max_catch_up_runs=2)))
+    await scheduler.run_once()
+    make_due(db, seconds_ago=4 * 60 + 30)
+
+    while await scheduler.run_once():
+        pass
+
+    rows = db.execute("select created_at from horsies_tasks order by sent_at")
+    created = [row["created_at"] for row in rows]
+    assert len(created) == 5
     assert created == sorted(set(created))
 
 
