@@ -87,6 +87,7 @@ def test_change_keeps_what_is_not_named(database_url: str) -> None:
         (("remove", "s0", "--yes"), "in code"),
         (("list", "--tz", "Mars/Olympus"), "unknown timezone"),
         (("history", "gone"), "no schedule 'gone'"),
+        (("backfill", "s0", "--from", "2026-02-30", "--to", "2026-03-01"), "out of range"),
         (("change", "gone", "--every", "1h"), "no schedule 'gone'"),
         (("change", "s0", "--every", "1h"), "in code"),
         (("add", "x", "--task", "report"), "give one of --cron"),

@@ -3,7 +3,7 @@
 import json
 import sys
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import wraps
 from typing import Any, TypeVar
 from zoneinfo import ZoneInfo
@@ -16,6 +16,7 @@ from horsies.cli.schedule_definitions import (
     DefinitionOptions,
     changed_schedule,
     new_schedule,
+    read_instant,
     takes_definition,
 )
 from horsies.cli.schedule_tables import (
@@ -23,6 +24,7 @@ from horsies.cli.schedule_tables import (
     print_history,
     print_list,
     print_slots,
+    settings_in_words,
     show_instant,
 )
 from horsies.locator import load_app
@@ -36,7 +38,6 @@ Span = tuple[datetime, datetime]
 _AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 _YES = click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 _MODULE = click.option("-m", "--module", help="The app: shop.queue:app or shop/queue.py:app.")
-_TIMES = ["%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%d %H:%M", "%Y-%m-%dT%H:%M:%S"]
 
 
 def _takes_name(function: Command) -> Command:
@@ -72,19 +73,14 @@ def _takes_zone(function: Command) -> Command:
 def _takes_range(function: Command) -> Command:
     """Add --from and --to; the command gets `span`, and `zone` as before."""
 
-    @_time_option("--from", "start", "Such as 2030-01-31T09:00.")
-    @_time_option("--to", "end", "The end, excluded.")
+    @click.option("--to", "end", required=True, metavar="TIME", help="The end, excluded.")
+    @click.option("--from", "start", required=True, metavar="TIME", help="2030-01-31T09:00")
     @wraps(function)
-    def command(start: datetime, end: datetime, zone: ZoneInfo | None, **rest: Any) -> object:
-        span = (_in_zone(start, zone), _in_zone(end, zone))
+    def command(start: str, end: str, zone: ZoneInfo | None, **rest: Any) -> object:
+        span = (read_instant("--from", start, zone), read_instant("--to", end, zone))
         return function(span=span, zone=zone, **rest)
 
     return command
-
-
-def _time_option(flag: str, name: str, text: str) -> Callable[[Command], Command]:
-    kind = click.DateTime(_TIMES)
-    return click.option(flag, name, type=kind, required=True, metavar="TIME", help=text)
 
 
 @click.group("schedule")
@@ -119,6 +115,8 @@ def show(app: Horsies, name: str, count: int, zone: ZoneInfo | None, as_json: bo
         _print_json({"schedule": info, "next_runs": runs})
         return
     click.echo(f"{info.name}: {info.target}, {info.words} ({info.timezone})")
+    if info.definition is not None and (more := settings_in_words(info.definition)):
+        click.echo(f"  with  {more}")
     if info.problem:
         click.echo(f"  problem: {info.problem}")
     if info.paused_at is not None:
@@ -130,7 +128,7 @@ def show(app: Horsies, name: str, count: int, zone: ZoneInfo | None, as_json: bo
         click.echo(f"  next  {show_instant(run, zone)}")
     if info.last_run_at is not None:
         last = show_instant(info.last_run_at, zone)
-        click.echo(f"  last  {last}  {info.last_task_id}  ({info.run_count} runs)")
+        click.echo(f"  last  {last}  {info.last_task_id}  (runs so far: {info.run_count})")
 
 
 @command.command("pause")
@@ -274,7 +272,3 @@ def _value(result: BrokerResult[T]) -> T:
 
 def _print_json(value: object) -> None:
     click.echo(json.dumps(to_jsonable_python(value), indent=2))
-
-
-def _in_zone(wall: datetime, zone: ZoneInfo | None) -> datetime:
-    return (wall.astimezone() if zone is None else wall.replace(tzinfo=zone)).astimezone(UTC)

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, tzinfo
 from functools import wraps
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -120,7 +120,7 @@ def _make(kind: type[AnySchedule], fields: dict[str, Any]) -> AnySchedule:
         if fields[name] == _NONE:
             fields[name] = None
         elif name in ("start_at", "end_at") and isinstance(fields[name], str):
-            fields[name] = _read_time(name, fields[name], zone)
+            fields[name] = read_instant(_FIELDS[name], fields[name], zone)
     try:
         return kind.model_validate(fields)
     except HorsiesError as error:
@@ -151,11 +151,13 @@ def _read_zone(name: str) -> ZoneInfo:
         raise click.BadParameter(str(error), param_hint="--timezone") from error
 
 
-def _read_time(field: str, text: str, zone: ZoneInfo) -> datetime:
-    """An instant; without an offset, on the clock of the schedule."""
+def read_instant(option: str, text: str, zone: tzinfo | None) -> datetime:
+    """An instant; without an offset it is on the clock of the zone, None being this machine's."""
     try:
         read = datetime.fromisoformat(text)
     except ValueError as error:
-        problem = f"{text!r} is no time; write such as 2030-01-31T09:00"
-        raise click.BadParameter(problem, param_hint=_FIELDS[field]) from error
-    return read if read.tzinfo is not None else read.replace(tzinfo=zone)
+        problem = f"{text!r} is no time: {error}; write such as 2030-01-31T09:00"
+        raise click.BadParameter(problem, param_hint=option) from error
+    if read.tzinfo is not None:
+        return read
+    return read.astimezone() if zone is None else read.replace(tzinfo=zone)

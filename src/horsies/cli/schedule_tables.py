@@ -1,5 +1,6 @@
 """What `horsies schedule` prints for people."""
 
+import json
 from collections.abc import Sequence
 from datetime import datetime
 from zoneinfo import ZoneInfo
@@ -9,11 +10,14 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from horsies.config.schedules import AnySchedule
 from horsies.scheduling.by_hand import Backfill
 from horsies.scheduling.control import ScheduleInfo
 from horsies.scheduling.statements import ScheduleRun
 
 _SHOWN_SLOTS = 10
+_PIPED_WIDTH = 200
+_SAID = {"name", "task_name", "definition_key", "pattern", "timezone", "enabled"}
 
 
 def show_instant(at: datetime, zone: ZoneInfo | None) -> str:
@@ -42,7 +46,18 @@ def next_in_words(info: ScheduleInfo, zone: ZoneInfo | None) -> str:
         return f"paused: {info.pause_reason}" if info.pause_reason else "paused"
     if info.next_run_at is not None:
         return show_instant(info.next_run_at, zone)
-    return "has ended" if info.run_count else "when a scheduler starts"
+    has_end = info.definition is not None and info.definition.end_at is not None
+    return "none, it has ended" if has_end else "when a scheduler starts"
+
+
+def settings_in_words(schedule: AnySchedule) -> str:
+    """What a schedule has beyond what and when: `overlap skip, kwargs {"kind": "daily"}`."""
+    fields = schedule.model_dump(mode="json", exclude_defaults=True, exclude=_SAID)
+    return ", ".join(f"{name} {_as_text(value)}" for name, value in fields.items())
+
+
+def _as_text(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
 
 
 def print_history(runs: Sequence[ScheduleRun], zone: ZoneInfo | None) -> None:
@@ -82,5 +97,6 @@ def _table(*columns: str) -> Table:
 
 def _print(table: Table) -> None:
     console = Console()
-    # Piped output has no width to fit into.
-    console.print(table, width=None if console.is_terminal else 200)
+    if not console.is_terminal:
+        console = Console(width=_PIPED_WIDTH)  # there is no width to fit into
+    console.print(table)

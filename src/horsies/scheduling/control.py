@@ -198,6 +198,8 @@ def _put(app: ScheduleSendingApp, schedule: AnySchedule, *, is_new: bool) -> Ste
     ((now,),) = yield current_time()
     put = add_schedule if is_new else change_schedule
     first = first_slot(schedule, now)
+    if is_new and first is None:
+        raise refused("it would never run: its end has passed, or comes before its first slot")
     ((outcome,),) = yield put(
         owner_of(app), schedule.name, definition, first, config_hash(schedule)
     )

@@ -316,10 +316,11 @@ async def test_failing_schedules_do_not_hold_up_others(new_app: NewApp, db: Data
         (schedule("x", timezone="Mars/Olympus"), "unknown timezone"),
         (schedule("x", kwargs={"nummer": 1}), "arguments do not fit"),
         (schedule("x", enabled=False), "paused instead"),
+        (schedule("x", end_at=DAY), "never run"),
         (schedule("theirs"), "another owner"),
         (schedule("mine"), "already"),
     ],
-    ids=["in code", "task", "zone", "arguments", "disabled", "theirs", "twice"],
+    ids=["in code", "task", "zone", "arguments", "disabled", "ended", "theirs", "twice"],
 )
 def test_what_cannot_be_added_is_refused(new_app: NewApp, made: TaskSchedule, said: str) -> None:
     app = app_with(new_app, schedule())
