@@ -75,7 +75,7 @@ class Scheduler:
         """Make the state of new and changed schedules; forget those that are no longer there."""
         ((now,),) = await self._database.run_async(current_time())
         firsts = [
-            (name, first_slot(schedule, now), config_hash(schedule))
+            (name, self._first_slot(schedule, now), config_hash(schedule))
             for name, schedule in self._schedules.items()
         ]
         statement = init_schedules(self._owner, firsts, syncs=True)
@@ -88,6 +88,14 @@ class Scheduler:
                 )
         self._is_initialised = True
         self._look_for_missing_at = monotonic() + _POLL_S
+
+    def _first_slot(self, schedule: AnySchedule, now: datetime) -> datetime | None:
+        """One that cannot be worked out keeps its state, and the others go on."""
+        try:
+            return first_slot(schedule, now)
+        except (ValueError, OverflowError) as error:
+            self._report(schedule.name, str(error))
+            return None
 
     def look_for_missing(self) -> None:
         """Someone has deleted state: have the next pass look whether a schedule has none."""

@@ -9,9 +9,12 @@ import pytest
 
 from horsies import (
     CronSchedule,
+    CustomQueueConfig,
     Horsies,
     IntervalSchedule,
     Overlap,
+    QueueMode,
+    RetryPolicy,
     ScheduleConfig,
     TaskError,
     TaskResult,
@@ -20,7 +23,7 @@ from horsies import (
     WorkflowSchedule,
 )
 from horsies.scheduling.scheduler import Scheduler
-from horsies.scheduling.slots import slot_id
+from horsies.scheduling.slots import jitter_s, slot_id
 from support.database import Database
 
 NewApp = Callable[..., Horsies]
@@ -179,7 +182,7 @@ async def test_many_schedulers_send_each_slot_once(new_app: NewApp, db: Database
 
 
 async def test_changed_pattern_starts_anew_and_keeps_its_count(
-    new_app: NewApp, db: Database
+    new_app: NewApp, db: Database, caplog: pytest.LogCaptureFixture
 ) -> None:
     scheduler = Scheduler(app_with(new_app, schedule()))
     await scheduler.run_once()
@@ -193,6 +196,7 @@ async def test_changed_pattern_starts_anew_and_keeps_its_count(
     assert sent == 0
     assert state(db)["next_run_at"].minute == 0
     assert state(db)["run_count"] == 1
+    assert "minutely has changed" in caplog.text
 
 
 async def test_deploy_prunes_only_its_own(new_app: NewApp, db: Database) -> None:
@@ -227,6 +231,83 @@ async def test_overlap_is_skipped_and_said(new_app: NewApp, db: Database) -> Non
     db.execute("update horsies_tasks set status = 'COMPLETED'")
     make_due(db)
     assert await scheduler.run_once() == 1
+
+
+async def test_queued_overlap_lets_one_wait(new_app: NewApp, db: Database) -> None:
+    scheduler = Scheduler(app_with(new_app, schedule(overlap=Overlap.QUEUE)))
+    await scheduler.run_once()
+    for seconds_ago, status in ((4, "RUNNING"), (3, "PENDING"), (2, "PENDING")):
+        make_due(db, seconds_ago=seconds_ago)
+        await scheduler.run_once()
+        db.execute("update horsies_tasks set status = %s", status)
+
+    # The first runs, so the second waits; the third finds it waiting.
+    assert [outcome for outcome, _ in runs(db)] == ["sent", "sent", "skipped"]
+
+
+async def test_task_goes_to_its_queue_with_its_own_options(new_app: NewApp, db: Database) -> None:
+    queues = [CustomQueueConfig(name=name, priority=n) for n, name in enumerate(("low", "high"), 1)]
+    named = schedule("named", queue_name="high", args=(7,))
+    config = ScheduleConfig(schedules=[schedule(), named])
+    app = new_app(schedule=config, queue_mode=QueueMode.CUSTOM, custom_queues=queues)
+    policy = RetryPolicy.fixed([1, 2], auto_retry_for=["BROKEN"])
+
+    @app.task("report", queue_name="low", retry_policy=policy, timeout_ms=5_000)
+    async def report(number: int = 0) -> TaskResult[int, TaskError]:
+        return TaskResult(ok=number)
+
+    scheduler = Scheduler(app)
+    await scheduler.run_once()
+    db.execute("update horsies_schedule_state set next_run_at = now()")
+    assert await scheduler.run_once() == 2
+
+    rows = db.execute("select * from horsies_tasks order by queue_name")
+    found = [(row["queue_name"], row["priority"], row["max_retries"]) for row in rows]
+    assert found == [("high", 2, 2), ("low", 1, 2)]
+    assert (rows[0]["args"], rows[0]["good_until"]) == ("[7]", None)
+    assert '"timeout_ms":5000' in rows[0]["task_options"].replace(" ", "")
+
+
+async def test_jitter_delays_the_run_and_not_the_slot(new_app: NewApp, db: Database) -> None:
+    scheduler = Scheduler(app_with(new_app, schedule(jitter_seconds=3_600)))
+    await scheduler.run_once()
+    slot = make_due(db)
+    await scheduler.run_once()
+
+    task = db.task(slot_id("minutely", slot))
+    assert task["sent_at"] == slot
+    assert slot < task["enqueued_at"] < slot + timedelta(seconds=3_660)
+    assert jitter_s("minutely", slot, 3_600) == jitter_s("minutely", slot, 3_600) <= 3_600
+
+
+async def test_start_that_is_put_off_sends_nothing_before(new_app: NewApp, db: Database) -> None:
+    await Scheduler(app_with(new_app, schedule())).run_once()
+    start = datetime.now(UTC) + timedelta(hours=2)
+    scheduler = Scheduler(app_with(new_app, schedule(start_at=start)))
+    make_due(db)
+
+    assert await scheduler.run_once() == 0
+    assert state(db)["next_run_at"] >= start
+
+
+async def test_disabled_schedule_has_no_state(new_app: NewApp, db: Database) -> None:
+    await Scheduler(app_with(new_app, schedule("off", enabled=False), schedule())).run_once()
+
+    rows = db.execute("select schedule_name from horsies_schedule_state")
+    assert [row["schedule_name"] for row in rows] == ["minutely"]
+
+
+async def test_schedule_that_cannot_be_initialised_is_logged_and_the_others_go_on(
+    new_app: NewApp, db: Database, caplog: pytest.LogCaptureFixture
+) -> None:
+    broken = schedule("broken", timezone="Mars/Olympus", pattern=CronSchedule(expression="@daily"))
+    scheduler = Scheduler(app_with(new_app, broken, schedule()))
+    await scheduler.run_once()
+    make_due(db)
+
+    assert await scheduler.run_once() == 1
+    assert state(db, "broken")["next_run_at"] is None
+    assert "unknown timezone" in caplog.text
 
 
 async def test_schedule_ends_with_its_last_slot(new_app: NewApp, db: Database) -> None:
