@@ -21,6 +21,7 @@ from horsies.scheduling.builds import BuildFailure, Builds
 from horsies.scheduling.sending import ScheduleSendingApp, send_statement, start_statement
 from horsies.scheduling.slots import config_hash, due_slots, first_slot, slot_id
 from horsies.scheduling.statements import (
+    DueSchedules,
     LockedSchedule,
     SlotRun,
     current_time,
@@ -39,6 +40,7 @@ _logger = logging.getLogger("horsies.scheduler")
 _BATCH = 100
 # Notifications wake; this is how long a lost one may cost.
 _POLL_S = 30.0
+_AT_ONCE_S = 0.001
 _SLOTS_PER_TRANSACTION = 100
 _FIRST = (datetime.min.replace(tzinfo=UTC), "")
 
@@ -106,24 +108,28 @@ class Scheduler:
         if not self._is_initialised or await self._has_missing():
             await self.initialise()
         self.builds.begin_pass()
-        sent, has_left = 0, False
+        sent = 0
+        seen: set[str] = set()
         after = _FIRST
         while True:
             (due,) = await self._database.run_async(due_schedules(self._owner, after, _BATCH))
             for name, definition in zip(due.names, due.definitions, strict=True):
-                fired = await self._try(name, definition)
-                sent += fired
-                has_left |= not fired
+                sent += await self._try(name, definition)
+            seen.update(due.names)
             if len(due.names) < _BATCH or due.last_run_at is None:
                 break
             after = (due.last_run_at, due.names[-1])
-        if sent or has_left:
-            (due,) = await self._database.run_async(due_schedules(self._owner, _FIRST, 1))
-        wait_s = _POLL_S if due.next_after_s is None else float(due.next_after_s)
-        # What is due still, to be caught up or tried again, waits for the next tick.
-        limit_s = self._check_interval_s if due.names else _POLL_S
-        self.interval_s = min(limit_s, max(0.001, wait_s))
+        if seen:
+            (due,) = await self._database.run_async(due_schedules(self._owner, _FIRST, _BATCH))
+        self.interval_s = self._interval_s(due, seen)
         return sent
+
+    def _interval_s(self, due: DueSchedules, seen: set[str]) -> float:
+        """Until the next slot. What this pass has left over waits for the next tick."""
+        if not seen.issuperset(due.names):
+            return _AT_ONCE_S  # due since the pass began
+        wait_s = _POLL_S if due.next_after_s is None else float(due.next_after_s)
+        return min(self._check_interval_s if due.names else _POLL_S, max(_AT_ONCE_S, wait_s))
 
     async def _has_missing(self) -> bool:
         if monotonic() < self._look_for_missing_at:

@@ -310,6 +310,30 @@ async def test_schedule_that_cannot_be_initialised_is_logged_and_the_others_go_o
     assert "unknown timezone" in caplog.text
 
 
+async def test_slot_that_comes_during_a_pass_does_not_wait_for_the_next_tick(
+    new_app: NewApp, db: Database
+) -> None:
+    """Also while another schedule stays due, because it cannot be sent."""
+    scheduler = Scheduler(app_with(new_app, schedule("gone", task_name="gone"), schedule()))
+    await scheduler.run_once()
+    db.execute(
+        "create function come_due() returns trigger language plpgsql as $$begin "
+        "update horsies_schedule_state set next_run_at = now() where schedule_name = 'minutely'; "
+        "return new; end$$"
+    )
+    db.execute(
+        "create trigger come_due after insert on horsies_schedule_runs for each row "
+        "execute function come_due()"
+    )
+    make_due(db, name="gone")
+
+    assert await scheduler.run_once() == 0
+    assert scheduler.interval_s < 0.1
+    db.execute("drop trigger come_due on horsies_schedule_runs")
+    assert await scheduler.run_once() == 1
+    assert scheduler.interval_s == 1.0
+
+
 async def test_schedule_ends_with_its_last_slot(new_app: NewApp, db: Database) -> None:
     soon = datetime.now(UTC) + timedelta(seconds=90)
     scheduler = Scheduler(app_with(new_app, schedule(end_at=soon)))
