@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, TypeVar
 
-from benchmarks import executors, ours, peers, raw, settings, workflows
+from benchmarks import executors, ours, peers, raw, schedules, settings, workflows
 from benchmarks.ours import WIDE, Drained
 from benchmarks.report import Figure, at_least, at_most
 from benchmarks.stage import fresh_database
@@ -36,6 +36,7 @@ class Targets:
             "history": self._history,
             "workflows": self._workflows,
             "idle": self._idle,
+            "schedules": self._schedules,
             "executors": self._executors,
             "settings": lambda: settings.measured(say, is_quick=is_quick),
         }
@@ -292,6 +293,15 @@ class Targets:
         yield at_most("idle worker, connections", idle["connections"], "conns", 4)
         children = f"children {idle['children_mb']:.0f} MB more"
         yield at_most("idle worker, memory", idle["rss_mb"], "MB", 80, children)
+
+    def _schedules(self) -> Iterator[Figure]:
+        passes, seconds = (5, 20) if self._is_quick else (30, 60)
+        found = self._on(
+            "10,000 schedules", lambda url: schedules.measured(url, 10_000, 100, passes, seconds)
+        )
+        detail = f"without a due one {found.idle_pass_ms:.1f} ms"
+        yield Figure("10,000 schedules, 100 due: one pass", found.pass_ms, "ms", "", None, detail)
+        yield Figure("10,000 schedules, none due", found.statements_per_min, "stmts/min")
 
     def _executors(self) -> Iterator[Figure]:
         self._say("executors")

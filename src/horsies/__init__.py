@@ -68,6 +68,10 @@ from horsies.result.workflow import (
 )
 from horsies.results.handle import TaskHandle
 from horsies.results.task_info import TaskAttemptInfo, TaskInfo
+from horsies.scheduling.by_hand import Backfill
+from horsies.scheduling.control import ScheduleInfo
+from horsies.scheduling.schedules import Schedules
+from horsies.scheduling.statements import ScheduleRun
 from horsies.sending.errors import TaskSendError, TaskSendPayload, TaskSendResult
 from horsies.sending.task_function import TaskFunction, TaskSendOptions
 from horsies.states import (
@@ -124,6 +128,7 @@ __all__ = [
     "WORKFLOW_TERMINAL_STATES",
     "AnyNode",
     "AppConfig",
+    "Backfill",
     "BrokerErrorCode",
     "BrokerOperationError",
     "BrokerResult",
@@ -165,7 +170,10 @@ __all__ = [
     "RetrievalCode",
     "RetryPolicy",
     "ScheduleConfig",
+    "ScheduleInfo",
     "SchedulePattern",
+    "ScheduleRun",
+    "Schedules",
     "SleepNode",
     "SoftTimeout",
     "SubWorkflowError",

@@ -55,19 +55,72 @@ def test_add_run_and_remove(database_url: str) -> None:
     assert "is removed" in run(database_url, "remove", "nightly", "--yes").stdout
 
 
+def test_change_keeps_what_is_not_named(database_url: str) -> None:
+    first = ("--task", "report", "--weekly", "mon,fri@09:00", "--max-catch-up-runs", "7")
+    assert run(database_url, "add", "added", *first, "--deadline", "60").returncode == 0
+
+    changed = run(
+        database_url, "change", "added", "--monthly", "31@08:30", "--timezone", "Asia/Kolkata",
+        "--overlap", "skip", "--jitter", "5", "--start", "2040-01-01", "--end", "2041-01-01T00:00Z",
+        "--catch-up", "--deadline", "none",
+    )  # fmt: skip
+
+    assert "added is changed; next run: " in changed.stdout, changed.stderr
+    (shown,) = [
+        info
+        for info in json.loads(run(database_url, "list", "--json").stdout)
+        if info["is_dynamic"]
+    ]
+    definition = shown["definition"]
+    assert shown["words"].startswith("every month on day 31 at 08:30")
+    assert (definition["task_name"], definition["max_catch_up_runs"]) == ("report", 7)
+    assert (definition["overlap"], definition["jitter_seconds"]) == ("skip", 5)
+    assert definition["start_at"] == "2040-01-01T00:00:00+05:30"
+    assert (definition["catch_up_missed"], definition["deadline_seconds"]) == (True, None)
+    assert shown["next_run_at"].startswith("2040-01-31T03:00:00")
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
         (("pause", "gone"), "no schedule 'gone'"),
         (("remove", "s0", "--yes"), "in code"),
         (("list", "--tz", "Mars/Olympus"), "unknown timezone"),
+        (("history", "gone"), "no schedule 'gone'"),
+        (("backfill", "s0", "--from", "2026-02-30", "--to", "2026-03-01"), "out of range"),
+        (("change", "gone", "--every", "1h"), "no schedule 'gone'"),
+        (("change", "s0", "--every", "1h"), "in code"),
         (("add", "x", "--task", "report"), "give one of --cron"),
+        (("add", "x", "--task", "report", "--cron", "* * * * *", "--every", "1h"), "only one of"),
+        (("add", "x", "--task", "report", "--daily", "25:00"), "hour must be in 0..23"),
+        (("add", "x", "--task", "report", "--weekly", "mon,xyz@09:00"), "no day of the week"),
+        (("add", "x", "--task", "report", "--monthly", "32@09:00"), "less than or equal to 31"),
+        (("add", "x", "--task", "report", "--every", "1h", "--timezone", "Mars/X"), "unknown"),
+        (("add", "x", "--task", "report", "--every", "1h", "--start", "2030-02-30"), "no time"),
+        (("add", "x", "--task", "report", "--every", "1h", "--jitter", "-1"), "--jitter"),
+        (("add", "x", "--workflow", "w", "--every", "1h", "--jitter", "1"), "a workflow"),
+        (("add", "x", "--task", "report", "--every", "1h", "--args", "[1]"), "do not fit"),
+        (
+            (
+                "add",
+                "x",
+                "--task",
+                "report",
+                "--every",
+                "1h",
+                "--start",
+                "2030-01-02",
+                "--end",
+                "2030-01-01",
+            ),
+            "ends before it starts",
+        ),
         (("add", "x", "--task", "report", "--every", "soon"), "no interval"),
         (("add", "x", "--task", "report", "--cron", "0 0 30 2 *"), "invalid cron expression"),
         (("add", "x", "--task", "gone", "--every", "1h"), "not registered"),
         (("add", "x", "--task", "report", "--every", "1h", "--kwargs", "["), "not JSON"),
     ],
-    ids=["unknown", "in code", "zone", "no pattern", "interval", "cron", "task", "kwargs"],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
 def test_bad_input_is_said_without_a_traceback(
     database_url: str, arguments: tuple[str, ...], said: str

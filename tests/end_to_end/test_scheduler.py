@@ -6,7 +6,8 @@ import pytest
 
 from support.database import Database
 from support.eventually import eventually
-from support.schedulers import SchedulerProcess, schedulers
+from support.schedulers import APP, SchedulerProcess, schedulers
+from support.workers import WorkerProcess
 
 
 @pytest.mark.parametrize(
@@ -42,6 +43,26 @@ def test_scheduler_sends_when_due_and_stops_when_told(
 
         scheduler.signal(number)
         assert scheduler.wait() == 0
+
+
+def test_worker_with_a_scheduler_runs_a_slot_and_drains(database_url: str, db: Database) -> None:
+    worker = WorkerProcess(database_url, "--with-scheduler", "--processes", "1", locator=APP)
+    try:
+        worker.wait_ready()
+        eventually(lambda: db.value("select count(*) from horsies_schedule_state"))
+        db.execute("update horsies_schedule_state set next_run_at = now()")
+        eventually(lambda: db.statuses() == {"COMPLETED": 1})
+        db.execute("update horsies_schedule_state set next_run_at = now()")
+        eventually(lambda: sum(db.statuses().values()) == 2)
+
+        code = worker.stop()
+        log = worker.log()
+    finally:
+        worker.close()
+
+    assert code == 0, log
+    assert db.statuses() == {"COMPLETED": 2}, log
+    assert "Traceback" not in log
 
 
 def wait_ready(db: Database, scheduler: SchedulerProcess) -> None:

@@ -16,8 +16,8 @@ from support.cluster import DurableCluster, kill_process
 from support.database import Database, connect
 from support.eventually import eventually
 from support.faults import ROUNDS
-from support.schedulers import SchedulerProcess, schedulers
-from support.workers import HORSIES
+from support.schedulers import APP, SchedulerProcess, schedulers
+from support.workers import HORSIES, WorkerProcess
 
 pytestmark = [pytest.mark.faults, pytest.mark.slow]
 
@@ -101,6 +101,37 @@ def test_another_takes_over_within_seconds(database_url: str, db: Database) -> N
             if victim is first:
                 kill_process(victim.process.pid)
             wait_until_sent(db, len(planned), within=5)
+
+    assert_each_once(db, planned)
+
+
+def test_killed_workers_with_schedulers_send_each_slot_once(
+    database_url: str, db: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HORSIES_TEST_SCHEDULES", str(COUNT))
+    chance = random.Random(os.environ["HORSIES_FAULT_SEED"])
+    planned: set[str] = set()
+    options = ("--with-scheduler", "--processes", "1")
+
+    with ExitStack() as stack:
+
+        def start() -> WorkerProcess:
+            worker = WorkerProcess(database_url, *options, locator=APP)
+            stack.callback(worker.close)
+            return worker
+
+        running = [start(), start()]
+        for worker in running:
+            worker.wait_ready()
+        wait_ready(db)
+        for _ in range(ROUNDS):
+            make_due(db, planned)
+            wait_until_sent(db, len(planned) - chance.randrange(COUNT))
+            victim = running.pop(0)
+            kill_process(victim.pid)
+            wait_until_sent(db, len(planned), within=10)
+            running.append(start())
+        assert [worker.wait_ready().stop() for worker in running] == [0, 0]
 
     assert_each_once(db, planned)
 

@@ -43,6 +43,20 @@ def test_worker_snapshots_leave_by_age(db: Database) -> None:
     assert db.value("select worker_id from horsies_worker_states") == "new"
 
 
+def test_history_of_schedules_leaves_by_age(db: Database) -> None:
+    for name, age_hours in (("old", 2), ("new", 0.5)):
+        created_at = at(-age_hours * HOUR)
+        db.insert(
+            "horsies_schedule_runs", schedule_name=name, slot_at=created_at, outcome="sent",
+            created_at=created_at,
+        )  # fmt: skip
+
+    count = prune(db, "prune schedule runs")
+
+    assert count == 1
+    assert db.value("select schedule_name from horsies_schedule_runs") == "new"
+
+
 @pytest.mark.seed("S114", "S138")
 def test_ended_task_leaves_with_its_attempts_and_logs(db: Database) -> None:
     claim = db.running()

@@ -6,12 +6,13 @@ from typing import Any
 import psycopg
 
 from horsies.scheduling.statements import (
-    DueNames,
+    DueSchedules,
     SlotRun,
     due_schedules,
     init_schedules,
     lock_schedule,
     pause_schedule,
+    pruned_until,
     record_firing,
 )
 from support.database import NOW, Database, at
@@ -26,8 +27,8 @@ from generate_series(1, 10000) n
 """
 
 
-def init(db: Database, *rows: tuple[str, datetime, str], prunes: bool = True) -> dict[str, str]:
-    return {r.task_id: r.outcome for r in db.run(init_schedules("default", rows, prunes=prunes))}
+def init(db: Database, *rows: tuple[str, datetime, str], syncs: bool = True) -> dict[str, str]:
+    return {r.task_id: r.outcome for r in db.run(init_schedules("default", rows, syncs=syncs))}
 
 
 def state(db: Database, name: str = "a") -> dict[str, Any]:
@@ -35,7 +36,7 @@ def state(db: Database, name: str = "a") -> dict[str, Any]:
     return row
 
 
-def due(db: Database, owner: str = "default", limit: int = 100) -> DueNames:
+def due(db: Database, owner: str = "default", limit: int = 100) -> DueSchedules:
     (found,) = db.run(due_schedules(owner, FIRST, limit))
     return found
 
@@ -51,7 +52,7 @@ def test_state_is_made_kept_and_renewed(db: Database) -> None:
 
 
 def test_pruning_spares_other_owners_and_what_was_added(db: Database) -> None:
-    db.run(init_schedules("other", [("theirs", at(60), "x")], prunes=True))
+    db.run(init_schedules("other", [("theirs", at(60), "x")], syncs=True))
     init(db, ("old", at(60), "x"), ("added", at(60), "x"))
     db.insert("horsies_schedules", name="added", definition="{}")
 
@@ -62,7 +63,7 @@ def test_pruning_spares_other_owners_and_what_was_added(db: Database) -> None:
 
 
 def test_name_of_another_owner_is_taken(db: Database) -> None:
-    db.run(init_schedules("other", [("a", at(60), "x")], prunes=True))
+    db.run(init_schedules("other", [("a", at(60), "x")], syncs=True))
 
     assert init(db, ("a", at(90), "y")) == {"a": "taken"}
     assert state(db)["next_run_at"] == at(60)
@@ -133,6 +134,47 @@ def test_history_is_pruned_by_age(db: Database) -> None:
 
     assert db.value("select horsies_prune_schedule_runs(interval '1 hour', 100)") == 1
     assert db.value("select count(*) from horsies_schedule_runs") == 1
+
+
+def test_pruning_notes_the_latest_slot_that_was_sent(db: Database) -> None:
+    for name, seconds, outcome in (("a", 1, "sent"), ("a", 2, "sent"), ("a", 3, "failed")):
+        db.insert(
+            "horsies_schedule_runs",
+            schedule_name=name,
+            slot_at=at(seconds),
+            outcome=outcome,
+            created_at=at(-7200 - seconds),
+        )
+
+    counts = [
+        db.value("select horsies_prune_schedule_runs(interval '1 hour', 2)") for _ in range(3)
+    ]
+
+    assert counts == [2, 1, 0]
+    assert db.run(pruned_until("a")) == [(at(2),)]
+    assert db.run(pruned_until("b")) == [(None,)]
+
+
+def test_only_a_sync_changes_state_that_is_there(db: Database) -> None:
+    init(db, ("a", at(60), "x"), ("b", at(60), "x"))
+
+    assert init(db, ("a", at(90), "y"), ("c", at(90), "y"), syncs=False) == {
+        "a": "kept",
+        "c": "new",
+    }
+
+    rows = db.execute("select schedule_name, next_run_at from horsies_schedule_state order by 1")
+    assert [tuple(row.values()) for row in rows] == [("a", at(60)), ("b", at(60)), ("c", at(90))]
+
+
+def test_schedule_that_had_ended_goes_on_when_its_end_is_put_off(db: Database) -> None:
+    init(db, ("a", at(60), "x"))
+    db.run(record_firing("a", None, [SlotRun(at(60), "sent", task_id="t")]))
+    assert state(db)["next_run_at"] is None
+
+    assert init(db, ("a", at(90), "x")) == {"a": "kept"}
+
+    assert state(db)["next_run_at"] == at(90)
 
 
 def test_ten_thousand_schedules_cost_no_more_than_the_due_ones(db: Database) -> None:

@@ -57,13 +57,13 @@ CHECKERS = pytest.mark.parametrize(
 )
 
 
-@pytest.mark.parametrize("name", ["accepted.py", "accepted_workflows.py"])
+@pytest.mark.parametrize("name", ["accepted.py", "accepted_schedules.py", "accepted_workflows.py"])
 @CHECKERS
 def test_the_promised_uses_type_check(findings: Findings, name: str) -> None:
     assert findings().get(name, set()) == set()
 
 
-@pytest.mark.parametrize("name", ["refused.py", "refused_workflows.py"])
+@pytest.mark.parametrize("name", ["refused.py", "refused_schedules.py", "refused_workflows.py"])
 @CHECKERS
 def test_wrong_uses_are_refused_and_nothing_else(findings: Findings, name: str) -> None:
     expected = refused_lines(name)

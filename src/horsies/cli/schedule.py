@@ -3,7 +3,7 @@
 import json
 import sys
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import wraps
 from typing import Any, TypeVar
 from zoneinfo import ZoneInfo
@@ -12,9 +12,21 @@ import click
 from pydantic_core import to_jsonable_python
 
 from horsies.app import Horsies
-from horsies.cli.schedule_patterns import read_pattern, takes_pattern
-from horsies.cli.schedule_tables import print_history, print_list, print_slots, show_instant
-from horsies.config.schedules import AnySchedule, TaskSchedule, WorkflowSchedule
+from horsies.cli.schedule_definitions import (
+    DefinitionOptions,
+    changed_schedule,
+    new_schedule,
+    read_instant,
+    takes_definition,
+)
+from horsies.cli.schedule_tables import (
+    next_in_words,
+    print_history,
+    print_list,
+    print_slots,
+    settings_in_words,
+    show_instant,
+)
 from horsies.locator import load_app
 from horsies.result import Err
 from horsies.result.broker import BrokerResult
@@ -22,10 +34,10 @@ from horsies.scheduling.next_run import read_zone
 
 T = TypeVar("T")
 Command = Callable[..., object]
+Span = tuple[datetime, datetime]
 _AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 _YES = click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 _MODULE = click.option("-m", "--module", help="The app: shop.queue:app or shop/queue.py:app.")
-_TIMES = ["%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%d %H:%M", "%Y-%m-%dT%H:%M:%S"]
 
 
 def _takes_name(function: Command) -> Command:
@@ -54,6 +66,19 @@ def _takes_zone(function: Command) -> Command:
         except ValueError as error:
             raise click.BadParameter(str(error), param_hint="--tz") from error
         return function(zone=zone, **rest)
+
+    return command
+
+
+def _takes_range(function: Command) -> Command:
+    """Add --from and --to; the command gets `span`, and `zone` as before."""
+
+    @click.option("--to", "end", required=True, metavar="TIME", help="The end, excluded.")
+    @click.option("--from", "start", required=True, metavar="TIME", help="2030-01-31T09:00")
+    @wraps(function)
+    def command(start: str, end: str, zone: ZoneInfo | None, **rest: Any) -> object:
+        span = (read_instant("--from", start, zone), read_instant("--to", end, zone))
+        return function(span=span, zone=zone, **rest)
 
     return command
 
@@ -90,6 +115,8 @@ def show(app: Horsies, name: str, count: int, zone: ZoneInfo | None, as_json: bo
         _print_json({"schedule": info, "next_runs": runs})
         return
     click.echo(f"{info.name}: {info.target}, {info.words} ({info.timezone})")
+    if info.definition is not None and (more := settings_in_words(info.definition)):
+        click.echo(f"  with  {more}")
     if info.problem:
         click.echo(f"  problem: {info.problem}")
     if info.paused_at is not None:
@@ -101,7 +128,7 @@ def show(app: Horsies, name: str, count: int, zone: ZoneInfo | None, as_json: bo
         click.echo(f"  next  {show_instant(run, zone)}")
     if info.last_run_at is not None:
         last = show_instant(info.last_run_at, zone)
-        click.echo(f"  last  {last}  {info.last_task_id}  ({info.run_count} runs)")
+        click.echo(f"  last  {last}  {info.last_task_id}  (runs so far: {info.run_count})")
 
 
 @command.command("pause")
@@ -135,27 +162,26 @@ def run_now(app: Horsies, name: str) -> None:
 
 @command.command("backfill")
 @_takes_name
-@click.option("--from", "start", type=click.DateTime(_TIMES), required=True, help="First instant.")
-@click.option("--to", "end", type=click.DateTime(_TIMES), required=True, help="End, excluded.")
 @_takes_zone
+@_takes_range
+@click.option("--again", is_flag=True, help="Send also slots that may have been sent long ago.")
 @_YES
 @_AS_JSON
 def backfill(
     app: Horsies,
     name: str,
-    start: datetime,
-    end: datetime,
+    span: Span,
     zone: ZoneInfo | None,
+    again: bool,
     yes: bool,
     as_json: bool,
 ) -> None:
     """Send the slots of a range that were not sent.
 
     It shows them and asks first. --from and --to are times in the zone of --tz. To repeat it
-    sends nothing twice.
+    sends nothing twice. Slots whose history is pruned are skipped: they may have been sent.
     """
-    first, last = _in_zone(start, zone), _in_zone(end, zone)
-    preview = _value(app.schedules.backfill(name, first, last))
+    preview = _value(app.schedules.backfill(name, *span, again=again))
     if as_json and not yes:
         _print_json(preview)
         return
@@ -163,7 +189,7 @@ def backfill(
         print_slots(preview, zone)
     if preview.slots and not yes:
         click.confirm(f"Send {len(preview.slots)} run(s)?", abort=True)
-    sent = _value(app.schedules.backfill(name, first, last, preview=False))
+    sent = _value(app.schedules.backfill(name, *span, preview=False, again=again))
     if as_json:
         _print_json(sent)
     else:
@@ -186,44 +212,39 @@ def history(app: Horsies, name: str, limit: int, zone: ZoneInfo | None, as_json:
 
 @command.command("add")
 @_takes_name
-@click.option("--task", help="The task to send.")
-@click.option("--workflow", help="The definition_key of the workflow to start.")
-@takes_pattern
-@click.option("--timezone", default="UTC", show_default=True, help="The zone of its clock.")
-@click.option("--kwargs", default="{}", help="Arguments by name, as a JSON object.")
-@click.option("--catch-up", is_flag=True, help="Send missed slots too.")
-def add(
-    app: Horsies,
-    name: str,
-    task: str | None,
-    workflow: str | None,
-    timezone: str,
-    kwargs: str,
-    catch_up: bool,
-    **pattern: str | None,
-) -> None:
+@takes_definition
+def add(app: Horsies, name: str, options: DefinitionOptions) -> None:
     """Add a schedule at run time.
 
     It is stored in the database; running schedulers take it up at once.
     """
-    if (task is None) == (workflow is None):
-        raise click.UsageError("give one of --task and --workflow")
-    fields: dict[str, Any] = {
-        "name": name,
-        "pattern": read_pattern(pattern),
-        "timezone": timezone,
-        "kwargs": _read_object(kwargs),
-        "catch_up_missed": catch_up,
-    }
-    made: AnySchedule = (
-        WorkflowSchedule(definition_key=workflow, **fields)
-        if workflow is not None
-        else TaskSchedule(task_name=task or "", **fields)
-    )
-    _value(app.schedules.add(made))
-    runs = _value(app.schedules.next_runs(name, 1))
-    shown = f"next run {show_instant(runs[0], None)}" if runs else "it has no run"
-    click.echo(f"{name} is added, {shown}")
+    _value(app.schedules.add(new_schedule(name, options)))
+    click.echo(f"{name} is added; next run: {_next_run(app, name)}")
+
+
+@command.command("change")
+@_takes_name
+@takes_definition
+def change(app: Horsies, name: str, options: DefinitionOptions) -> None:
+    """Change a schedule that was added at run time.
+
+    What is not named stays; `none` takes away a queue, a start, an end or a deadline. With another
+    pattern, zone, start or end the next run is worked out anew from now.
+    """
+    found = [info for info in _value(app.schedules.list()) if info.name == name]
+    if not found:
+        raise click.ClickException(f"there is no schedule {name!r}")
+    if not found[0].is_dynamic:
+        raise click.ClickException(f"{name!r} is a schedule in code: change it there, or pause it")
+    if found[0].definition is None:
+        raise click.ClickException(f"{found[0].problem}; remove it and add it anew")
+    _value(app.schedules.change(changed_schedule(found[0].definition, options)))
+    click.echo(f"{name} is changed; next run: {_next_run(app, name)}")
+
+
+def _next_run(app: Horsies, name: str) -> str:
+    infos = [info for info in _value(app.schedules.list()) if info.name == name]
+    return next_in_words(infos[0], None) if infos else "removed meanwhile"
 
 
 @command.command("remove")
@@ -251,17 +272,3 @@ def _value(result: BrokerResult[T]) -> T:
 
 def _print_json(value: object) -> None:
     click.echo(json.dumps(to_jsonable_python(value), indent=2))
-
-
-def _in_zone(wall: datetime, zone: ZoneInfo | None) -> datetime:
-    return (wall.astimezone() if zone is None else wall.replace(tzinfo=zone)).astimezone(UTC)
-
-
-def _read_object(text: str) -> dict[str, Any]:
-    try:
-        value = json.loads(text)
-    except ValueError as error:
-        raise click.BadParameter(f"not JSON: {error}", param_hint="--kwargs") from error
-    if not isinstance(value, dict):
-        raise click.BadParameter("not a JSON object", param_hint="--kwargs")
-    return value

@@ -1,5 +1,6 @@
 """What `horsies schedule` prints for people."""
 
+import json
 from collections.abc import Sequence
 from datetime import datetime
 from zoneinfo import ZoneInfo
@@ -9,10 +10,14 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from horsies.scheduling.control import Backfill, ScheduleInfo
+from horsies.config.schedules import AnySchedule
+from horsies.scheduling.by_hand import Backfill
+from horsies.scheduling.control import ScheduleInfo
 from horsies.scheduling.statements import ScheduleRun
 
 _SHOWN_SLOTS = 10
+_PIPED_WIDTH = 200
+_SAID = {"name", "task_name", "definition_key", "pattern", "timezone", "enabled"}
 
 
 def show_instant(at: datetime, zone: ZoneInfo | None) -> str:
@@ -28,11 +33,11 @@ def print_list(infos: Sequence[ScheduleInfo], zone: ZoneInfo | None) -> None:
     for info in infos:
         name = f"{info.name} (added)" if info.is_dynamic else info.name
         when = info.words if info.timezone in ("UTC", "?") else f"{info.words} ({info.timezone})"
-        table.add_row(name, info.target, when, _next(info, zone), str(info.run_count))
+        table.add_row(name, info.target, when, next_in_words(info, zone), str(info.run_count))
     _print(table)
 
 
-def _next(info: ScheduleInfo, zone: ZoneInfo | None) -> str:
+def next_in_words(info: ScheduleInfo, zone: ZoneInfo | None) -> str:
     if info.problem:
         return f"problem: {info.problem}"
     if not info.is_enabled:
@@ -41,7 +46,18 @@ def _next(info: ScheduleInfo, zone: ZoneInfo | None) -> str:
         return f"paused: {info.pause_reason}" if info.pause_reason else "paused"
     if info.next_run_at is not None:
         return show_instant(info.next_run_at, zone)
-    return "has ended" if info.run_count else "when a scheduler starts"
+    has_end = info.definition is not None and info.definition.end_at is not None
+    return "none, it has ended" if has_end else "when a scheduler starts"
+
+
+def settings_in_words(schedule: AnySchedule) -> str:
+    """What a schedule has beyond what and when: `overlap skip, kwargs {"kind": "daily"}`."""
+    fields = schedule.model_dump(mode="json", exclude_defaults=True, exclude=_SAID)
+    return ", ".join(f"{name} {_as_text(value)}" for name, value in fields.items())
+
+
+def _as_text(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
 
 
 def print_history(runs: Sequence[ScheduleRun], zone: ZoneInfo | None) -> None:
@@ -58,8 +74,12 @@ def print_history(runs: Sequence[ScheduleRun], zone: ZoneInfo | None) -> None:
 
 def print_slots(backfill: Backfill, zone: ZoneInfo | None) -> None:
     """The slots that a backfill would send; of many, the first and the last ones."""
-    shown = backfill.slots
+    shown, unknown = backfill.slots, backfill.unknown
     click.echo(f"{len(shown)} slot(s) to send, {len(backfill.sent_before)} sent before")
+    if unknown:
+        is_sent = set(unknown) <= set(shown)
+        effect = "are sent again" if is_sent else "are skipped, unless you give --again"
+        click.echo(f"{len(unknown)} may have been sent, their history is pruned: they {effect}")
     for slot in shown[:_SHOWN_SLOTS]:
         click.echo(f"  {show_instant(slot, zone)}")
     if len(shown) > _SHOWN_SLOTS:
@@ -77,5 +97,6 @@ def _table(*columns: str) -> Table:
 
 def _print(table: Table) -> None:
     console = Console()
-    # Piped output has no width to fit into.
-    console.print(table, width=None if console.is_terminal else 200)
+    if not console.is_terminal:
+        console = Console(width=_PIPED_WIDTH)  # there is no width to fit into
+    console.print(table)

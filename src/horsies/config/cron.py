@@ -66,7 +66,8 @@ def read_cron(expression: str) -> CronTimes:
         read = CronSim(text, datetime(2024, 1, 1))  # noqa: DTZ001 - only read, never asked
         words = read.explain()
     except CronSimError as error:
-        raise ValueError(str(error)) from None
+        bad = str(error).removeprefix("Bad ")
+        raise ValueError(f"its {bad} cannot be read, or does not exist") from None
     weekdays = frozenset(int(day) % 7 for day in read.weekdays if isinstance(day, int))
     days = frozenset(read.days)
     if min(days) < 1 or len(weekdays) == 0:

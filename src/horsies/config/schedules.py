@@ -1,5 +1,6 @@
 """Schedules as an app configures them: when, what, and how missed runs are treated."""
 
+from collections import Counter
 from collections.abc import Iterator
 from datetime import time
 from enum import StrEnum
@@ -197,11 +198,11 @@ class ScheduleConfig(Settings):
 
     def problems(self) -> Iterator[HorsiesError]:
         names = [schedule.name for schedule in self.schedules]
-        repeated = sorted({name for name in names if names.count(name) > 1})
+        repeated = sorted(name for name, count in Counter(names).items() if count > 1)
         if repeated:
             yield _refusal(
                 f"duplicate schedule names: {', '.join(repeated)}",
-                f"schedules={', '.join(names)}",
+                f"{len(names)} schedules",
                 "give each schedule a unique name",
             )
 

@@ -315,6 +315,13 @@ class ScheduleRunModel(Base):
     __table_args__ = (Index("horsies_schedule_runs_created_at_idx", "created_at"),)
 
 
+class ScheduleHorizonModel(Base):
+    __tablename__ = "horsies_schedule_horizons"
+
+    schedule_name: Mapped[str] = mapped_column(String(255), primary_key=True)
+    pruned_until: Mapped[datetime]
+
+
 class SchemaVersionModel(Base):
     __tablename__ = "horsies_schema_version"
 

@@ -45,6 +45,7 @@ async def fire_until(
     stopping: asyncio.Event, woken: asyncio.Event, scheduler: Scheduler, database: Database
 ) -> None:
     """Pass after pass until told to stop; `woken` ends the sleep between two."""
+    scheduler.builds.when_ended = woken.set
     with _listening(database, scheduler, woken):
         while not stopping.is_set():
             woken.clear()

@@ -1,24 +1,27 @@
 """The scheduler: sends the task or starts the workflow of each slot, once.
 
 Any number of schedulers may run. A slot has an id of its own in the database, and each due schedule
-is fired in one transaction that holds its state row: whoever comes second finds it done.
+is fired in one transaction that holds its state row: whoever comes second finds it done. Workflows
+are built before it, in `builds.py`.
 """
 
 import logging
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Protocol
+from typing import Any, Protocol
 
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
 from horsies.clock import monotonic
-from horsies.config.schedules import AnySchedule, Overlap, TaskSchedule
+from horsies.config.schedules import AnySchedule, Overlap, TaskSchedule, WorkflowSchedule
 from horsies.database.operation import FAILURES, describe
-from horsies.database.statement import is_transient, run
-from horsies.scheduling.sending import ScheduleSendingApp, slot_statement
+from horsies.database.statement import Statement, is_transient, run
+from horsies.scheduling.builds import BuildFailure, Builds
+from horsies.scheduling.sending import ScheduleSendingApp, send_statement, start_statement
 from horsies.scheduling.slots import config_hash, due_slots, first_slot, slot_id
 from horsies.scheduling.statements import (
+    DueSchedules,
     LockedSchedule,
     SlotRun,
     current_time,
@@ -30,14 +33,19 @@ from horsies.scheduling.statements import (
     record_firing,
 )
 from horsies.scheduling.stored import read_definition
+from horsies.workflows.spec import WorkflowSpec
 
 _logger = logging.getLogger("horsies.scheduler")
 
 _BATCH = 100
 # Notifications wake; this is how long a lost one may cost.
 _POLL_S = 30.0
+_AT_ONCE_S = 0.001
 _SLOTS_PER_TRANSACTION = 100
 _FIRST = (datetime.min.replace(tzinfo=UTC), "")
+
+# What a task schedule needs before it is fired is nothing; a workflow is built, or cannot be.
+Built = WorkflowSpec[Any] | BuildFailure | None
 
 
 class SchedulerApp(ScheduleSendingApp, Protocol):
@@ -62,16 +70,17 @@ class Scheduler:
         self._is_initialised = False
         self._look_for_missing_at = 0.0
         self._said: dict[str, str] = {}
+        self.builds = Builds(app)
         self.interval_s = self._check_interval_s
 
     async def initialise(self) -> None:
         """Make the state of new and changed schedules; forget those that are no longer there."""
         ((now,),) = await self._database.run_async(current_time())
         firsts = [
-            (name, first_slot(schedule, now), config_hash(schedule))
+            (name, self._first_slot(schedule, now), config_hash(schedule))
             for name, schedule in self._schedules.items()
         ]
-        statement = init_schedules(self._owner, firsts, prunes=True)
+        statement = init_schedules(self._owner, firsts, syncs=True)
         for receipt in await self._database.run_async(statement):
             if receipt.outcome == "changed":
                 _logger.warning("schedule %s has changed: its next run is anew", receipt.task_id)
@@ -82,6 +91,14 @@ class Scheduler:
         self._is_initialised = True
         self._look_for_missing_at = monotonic() + _POLL_S
 
+    def _first_slot(self, schedule: AnySchedule, now: datetime) -> datetime | None:
+        """One that cannot be worked out keeps its state, and the others go on."""
+        try:
+            return first_slot(schedule, now)
+        except (ValueError, OverflowError) as error:
+            self._report(schedule.name, str(error))
+            return None
+
     def look_for_missing(self) -> None:
         """Someone has deleted state: have the next pass look whether a schedule has none."""
         self._look_for_missing_at = 0.0
@@ -90,24 +107,29 @@ class Scheduler:
         """Fire what is due; return how many tasks and workflows were sent."""
         if not self._is_initialised or await self._has_missing():
             await self.initialise()
-        sent, has_left = 0, False
+        self.builds.begin_pass()
+        sent = 0
+        seen: set[str] = set()
         after = _FIRST
         while True:
             (due,) = await self._database.run_async(due_schedules(self._owner, after, _BATCH))
-            for name in due.names:
-                fired = await self._try(name)
-                sent += fired
-                has_left |= not fired
+            for name, definition in zip(due.names, due.definitions, strict=True):
+                sent += await self._try(name, definition)
+            seen.update(due.names)
             if len(due.names) < _BATCH or due.last_run_at is None:
                 break
             after = (due.last_run_at, due.names[-1])
-        if sent or has_left:
-            (due,) = await self._database.run_async(due_schedules(self._owner, _FIRST, 1))
-        wait_s = _POLL_S if due.next_after_s is None else float(due.next_after_s)
-        # What is due still, to be caught up or tried again, waits for the next tick.
-        limit_s = self._check_interval_s if due.names else _POLL_S
-        self.interval_s = min(limit_s, max(0.001, wait_s))
+        if seen:
+            (due,) = await self._database.run_async(due_schedules(self._owner, _FIRST, _BATCH))
+        self.interval_s = self._interval_s(due, seen)
         return sent
+
+    def _interval_s(self, due: DueSchedules, seen: set[str]) -> float:
+        """Until the next slot. What this pass has left over waits for the next tick."""
+        if not seen.issuperset(due.names):
+            return _AT_ONCE_S  # due since the pass began
+        wait_s = _POLL_S if due.next_after_s is None else float(due.next_after_s)
+        return min(self._check_interval_s if due.names else _POLL_S, max(_AT_ONCE_S, wait_s))
 
     async def _has_missing(self) -> bool:
         if monotonic() < self._look_for_missing_at:
@@ -116,36 +138,46 @@ class Scheduler:
         statement = has_missing_schedules(list(self._schedules))
         return bool((await self._database.run_async(statement))[0].value)
 
-    async def _try(self, name: str) -> int:
+    async def _try(self, name: str, definition: dict[str, Any] | None) -> int:
         """Fire one schedule; whatever it meets, the others go on."""
         try:
-            return await self._fire(name)
+            schedule = self._schedules.get(name)
+            if schedule is None and definition is not None:
+                schedule = read_definition(definition)
+            if schedule is None:
+                return 0  # an older deploy does not know what a newer one has added
+            built: Built = None
+            if isinstance(schedule, WorkflowSchedule):
+                built = await self.builds.take(schedule)
+                if built is None:
+                    return 0  # not ready yet
+            return await self._fire(schedule, definition, built)
         except FAILURES as error:
             if is_transient(error):
                 raise
-            _logger.error("schedule %s could not be fired: %s", name, describe(error))  # noqa: TRY400
+            self._report(name, describe(error))
         except ValueError as error:  # a definition that was stored by hand
-            _logger.error("schedule %s could not be fired: %s", name, error)  # noqa: TRY400
+            self._report(name, str(error))
         return 0
 
-    async def _fire(self, name: str) -> int:
+    async def _fire(
+        self, schedule: AnySchedule, definition: dict[str, Any] | None, built: Built
+    ) -> int:
+        name = schedule.name
         async with self._database.pool.connection_async() as connection, connection.transaction():
             held = await run(connection, lock_schedule(self._owner, name))
             if not held:
                 return 0  # another scheduler has it
-            state = held[0]
-            schedule = self._schedules.get(name)
-            if schedule is None and state.definition is not None:
-                schedule = read_definition(state.definition)
-            if schedule is None:
-                return 0  # an older deploy does not know what a newer one has added
-            return await self._fire_slots(connection, schedule, state)
+            if name not in self._schedules and held[0].definition != definition:
+                return 0  # it was changed just now; the next pass knows what it is
+            return await self._fire_slots(connection, schedule, held[0], built)
 
     async def _fire_slots(
         self,
         connection: AsyncConnection[TupleRow],
         schedule: AnySchedule,
         state: LockedSchedule,
+        built: Built,
     ) -> int:
         due = due_slots(schedule, state.next_run_at, state.now_at)
         next_at = due.next_run_at
@@ -154,17 +186,21 @@ class Scheduler:
             if number == _SLOTS_PER_TRANSACTION:
                 next_at = slot
                 break
-            runs.append(await self._run(connection, schedule, slot))
+            runs.append(await self._run(connection, schedule, slot, built))
             if runs[-1].outcome == "failed":  # what is done stays done; this one is tried again
                 next_at = slot
                 break
-        if due.missed_from is not None and runs[-1].outcome != "failed":
+        if due.missed_from is not None and runs and runs[-1].outcome != "failed":
             runs.append(SlotRun(due.missed_from, "missed", reason="catch_up_missed is off"))
         await run(connection, record_firing(schedule.name, next_at, runs))
         return sum(run.outcome == "sent" for run in runs)
 
     async def _run(
-        self, connection: AsyncConnection[TupleRow], schedule: AnySchedule, slot: datetime
+        self,
+        connection: AsyncConnection[TupleRow],
+        schedule: AnySchedule,
+        slot: datetime,
+        built: Built,
     ) -> SlotRun:
         """Send the task or start the workflow of a slot, and say what became of it."""
         if schedule.overlap is not Overlap.ALLOW:
@@ -172,10 +208,13 @@ class Scheduler:
             is_held_back = open_count if schedule.overlap is Overlap.SKIP else waiting_count
             if is_held_back:
                 return SlotRun(slot, "skipped", reason="an earlier run has not ended")
+        if isinstance(built, BuildFailure):
+            self._report(schedule.name, built.reason)
+            return SlotRun(slot, "failed", reason=built.reason)
         try:
             async with connection.transaction():
-                await run(connection, slot_statement(self._app, schedule, slot))
-        except Exception as error:  # user code: build_with; and whatever refuses this one row
+                await run(connection, self._statement(schedule, slot, built))
+        except Exception as error:  # user code: serializers; and whatever refuses this one row
             if is_transient(error):
                 raise
             self._report(schedule.name, describe(error))
@@ -185,6 +224,14 @@ class Scheduler:
         if isinstance(schedule, TaskSchedule):
             return SlotRun(slot, "sent", task_id=run_id)
         return SlotRun(slot, "sent", workflow_id=run_id)
+
+    def _statement(
+        self, schedule: AnySchedule, slot: datetime, spec: WorkflowSpec[Any] | None
+    ) -> Statement[Any]:
+        if isinstance(schedule, TaskSchedule):
+            return send_statement(self._app, schedule, slot)
+        assert spec is not None, "a workflow is built before it is fired"
+        return start_statement(schedule.name, slot, spec)
 
     def _report(self, name: str, problem: str) -> None:
         """Say what is wrong with a schedule once, not at every tick."""

@@ -1,8 +1,10 @@
-"""`app.schedules`: the schedules of an app at run time. What is done is in `control.py`."""
+"""`app.schedules`: schedules at run time. What is done is in `control.py` and `by_hand.py`."""
 
+import asyncio
 import builtins
+from dataclasses import dataclass
 from datetime import datetime
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 from psycopg import AsyncConnection, Connection
 from psycopg.rows import TupleRow
@@ -13,8 +15,10 @@ from horsies.database.operation import FAILURES, operation_error
 from horsies.database.statement import run, run_blocking
 from horsies.result import Err, Ok
 from horsies.result.broker import BrokerOperationError, BrokerResult
-from horsies.scheduling import control
-from horsies.scheduling.control import Backfill, RefusedError, ScheduleInfo, Steps
+from horsies.scheduling import by_hand, control
+from horsies.scheduling.by_hand import Backfill
+from horsies.scheduling.control import ScheduleInfo
+from horsies.scheduling.finding import Outside, RefusedError, Steps
 from horsies.scheduling.sending import ScheduleSendingApp
 from horsies.scheduling.statements import ScheduleRun
 
@@ -62,26 +66,41 @@ class Schedules:
 
     def run_now(self, name: str) -> BrokerResult[str]:
         """Send one run at once, beside its slots; the id of the task or workflow."""
-        return self._perform(control.run_now_steps(self._app, name))
+        return self._perform(by_hand.run_now_steps(self._app, name))
 
     async def run_now_async(self, name: str) -> BrokerResult[str]:
-        return await self._perform_async(control.run_now_steps(self._app, name))
+        return await self._perform_async(by_hand.run_now_steps(self._app, name))
 
     def backfill(
-        self, name: str, start: datetime, end: datetime, *, preview: bool = True
+        self,
+        name: str,
+        start: datetime,
+        end: datetime,
+        *,
+        preview: bool = True,
+        again: bool = False,
     ) -> BrokerResult[Backfill]:
         """Send the slots from `start` until before `end` that were not sent yet.
 
         A preview sends nothing. All slots are sent in one transaction; to repeat it sends nothing
-        twice.
+        twice. Slots whose history is pruned may have been sent: they are skipped, unless `again`.
         """
-        return self._perform(control.backfill_steps(self._app, name, start, end, preview=preview))
+        return self._perform(
+            by_hand.backfill_steps(self._app, name, start, end, preview=preview, again=again)
+        )
 
     async def backfill_async(
-        self, name: str, start: datetime, end: datetime, *, preview: bool = True
+        self,
+        name: str,
+        start: datetime,
+        end: datetime,
+        *,
+        preview: bool = True,
+        again: bool = False,
     ) -> BrokerResult[Backfill]:
-        steps = control.backfill_steps(self._app, name, start, end, preview=preview)
-        return await self._perform_async(steps)
+        return await self._perform_async(
+            by_hand.backfill_steps(self._app, name, start, end, preview=preview, again=again)
+        )
 
     def add(self, schedule: AnySchedule) -> BrokerResult[None]:
         """Store a schedule beside those in code; running schedulers take it up at once."""
@@ -114,12 +133,17 @@ class Schedules:
         return await self._perform_async(control.history_steps(self._app, name, limit))
 
     def _perform(self, steps: Steps[T]) -> BrokerResult[T]:
-        """All steps in one transaction."""
+        """All steps in one transaction; what is to be done outside comes between two."""
         try:
             database = self._app.get_broker().database
             database.ensure_schema()
-            with database.pool.connection() as connection, connection.transaction():
-                return Ok(_take(steps, connection))
+            answer: object = None
+            while True:
+                with database.pool.connection() as connection, connection.transaction():
+                    reached = _take(steps, connection, answer)
+                if not isinstance(reached, Outside):
+                    return Ok(reached.value)
+                answer = reached.function()
         except (RefusedError, *FAILURES) as error:
             return Err(_as_value(error))
 
@@ -127,30 +151,43 @@ class Schedules:
         try:
             database = self._app.get_broker().database
             await database.ensure_schema_async()
-            async with database.pool.connection_async() as connection, connection.transaction():
-                return Ok(await _take_async(steps, connection))
+            answer: object = None
+            while True:
+                async with database.pool.connection_async() as connection, connection.transaction():
+                    reached = await _take_async(steps, connection, answer)
+                if not isinstance(reached, Outside):
+                    return Ok(reached.value)
+                answer = await asyncio.to_thread(reached.function)
         except (RefusedError, *FAILURES) as error:
             return Err(_as_value(error))
 
 
-def _take(steps: Steps[T], connection: Connection[TupleRow]) -> T:
-    try:
-        statement = next(steps)
-        while True:
-            statement = steps.send(run_blocking(connection, statement))
-    except StopIteration as end:
-        value: T = end.value
-        return value
+@dataclass(frozen=True, slots=True)
+class _End(Generic[T]):
+    value: T
 
 
-async def _take_async(steps: Steps[T], connection: AsyncConnection[TupleRow]) -> T:
+def _take(steps: Steps[T], connection: Connection[TupleRow], answer: object) -> Outside | _End[T]:
+    """Perform statements until the end, or until something is to be done outside."""
     try:
-        statement = next(steps)
-        while True:
-            statement = steps.send(await run(connection, statement))
+        step = steps.send(answer)
+        while not isinstance(step, Outside):
+            step = steps.send(run_blocking(connection, step))
     except StopIteration as end:
-        value: T = end.value
-        return value
+        return _End(end.value)
+    return step
+
+
+async def _take_async(
+    steps: Steps[T], connection: AsyncConnection[TupleRow], answer: object
+) -> Outside | _End[T]:
+    try:
+        step = steps.send(answer)
+        while not isinstance(step, Outside):
+            step = steps.send(await run(connection, step))
+    except StopIteration as end:
+        return _End(end.value)
+    return step
 
 
 def _as_value(error: BaseException) -> BrokerOperationError:

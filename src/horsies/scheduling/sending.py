@@ -3,7 +3,7 @@
 from datetime import datetime, timedelta
 from typing import Any, Protocol
 
-from horsies.config.schedules import AnySchedule, TaskSchedule
+from horsies.config.schedules import TaskSchedule, WorkflowSchedule
 from horsies.database.statement import Statement
 from horsies.errors import HorsiesError
 from horsies.result import Err
@@ -14,7 +14,7 @@ from horsies.sending.prepared import PreparedSend, SendingBroker
 from horsies.sending.statements import enqueue_tasks
 from horsies.workflows.definition import find_definition
 from horsies.workflows.rows import rows_of
-from horsies.workflows.spec import SpecBroker
+from horsies.workflows.spec import SpecBroker, WorkflowSpec
 from horsies.workflows.statements import start_workflows
 
 
@@ -29,23 +29,23 @@ class ScheduleSendingApp(SchedulingApp, Protocol):
     def are_sends_suppressed(self) -> bool: ...
 
 
-def slot_statement(
-    app: ScheduleSendingApp, schedule: AnySchedule, slot: datetime, *, by_hand: bool = False
-) -> Statement[Any]:
-    """What stores the task or workflow of a slot; by hand, without its jitter and deadline."""
-    run_id = slot_id(schedule.name, slot)
-    if isinstance(schedule, TaskSchedule):
-        return _task_statement(app, schedule, slot, by_hand=by_hand)
+def build_workflow(app: ScheduleSendingApp, schedule: WorkflowSchedule) -> WorkflowSpec[Any]:
+    """The workflow that a schedule starts. Runs user code, which may take any time and raise."""
     definition = find_definition(schedule.definition_key)
     if definition is None:
         raise HorsiesError(f"workflow {schedule.definition_key!r} is not registered")
-    spec = definition.build_with(app, **schedule.kwargs)
-    return start_workflows([rows_of(spec, run_id, slot)])
+    return definition.build_with(app, **schedule.kwargs)
 
 
-def _task_statement(
-    app: ScheduleSendingApp, schedule: TaskSchedule, slot: datetime, *, by_hand: bool
+def start_statement(name: str, slot: datetime, spec: WorkflowSpec[Any]) -> Statement[Any]:
+    """What starts the workflow of a slot."""
+    return start_workflows([rows_of(spec, slot_id(name, slot), slot)])
+
+
+def send_statement(
+    app: ScheduleSendingApp, schedule: TaskSchedule, slot: datetime, *, by_hand: bool = False
 ) -> Statement[Any]:
+    """What sends the task of a slot; by hand, without its jitter and deadline."""
     definition = app.definition(schedule.task_name)
     if definition is None:
         raise HorsiesError(f"task {schedule.task_name!r} is not registered")

@@ -36,6 +36,8 @@ def due_slots(schedule: AnySchedule, next_run_at: datetime, now: datetime) -> Du
     """What a schedule that was due at `next_run_at` owes now."""
     if schedule.end_at is not None and next_run_at > schedule.end_at:
         return Due([], None)
+    if schedule.start_at is not None and next_run_at < schedule.start_at:
+        return Due([], first_slot(schedule, now))  # its start was put off
     if not schedule.catch_up_missed:
         following = _following(schedule, next_run_at)
         missed = following if following is not None and following <= now else None

@@ -10,10 +10,13 @@ from horsies.database.sql_files import query
 from horsies.database.statement import Receipt, Scalar, Statement
 
 
-class DueNames(NamedTuple):
-    """Due schedules and when the last of them was, the seconds until the next, and the time."""
+class DueSchedules(NamedTuple):
+    """Due schedules, with the definitions of those that were added at run time; when the last of
+    them was, the seconds until the next, and the time.
+    """
 
     names: list[str]
+    definitions: list[dict[str, Any] | None]
     last_run_at: datetime | None
     next_after_s: float | None
     now_at: datetime
@@ -38,6 +41,7 @@ class StoredSchedule(NamedTuple):
     paused_at: datetime | None
     pause_reason: str | None
     definition: dict[str, Any] | None
+    config_hash: str | None
 
 
 class ScheduleRun(NamedTuple):
@@ -71,11 +75,12 @@ class SlotRun:
 
 
 def init_schedules(
-    owner: str, first_runs: Sequence[tuple[str, datetime | None, str]], *, prunes: bool
+    owner: str, first_runs: Sequence[tuple[str, datetime | None, str]], *, syncs: bool
 ) -> Statement[Receipt]:
-    """Make or keep the state of these schedules (name, first run, hash).
+    """Make the state of these schedules (name, first run, hash) where it is missing.
 
-    To prune is to delete the owner's others, except those that were added at run time.
+    To sync is also to renew that of changed ones, and to delete the owner's others, except those
+    that were added at run time.
     """
     return call(
         "init_schedules",
@@ -84,15 +89,17 @@ def init_schedules(
         names=[name for name, _, _ in first_runs],
         next_runs=[at for _, at, _ in first_runs],
         hashes=[text for _, _, text in first_runs],
-        prunes=prunes,
+        syncs=syncs,
     )
 
 
-def due_schedules(owner: str, after: tuple[datetime, str], batch_limit: int) -> Statement[DueNames]:
+def due_schedules(
+    owner: str, after: tuple[datetime, str], batch_limit: int
+) -> Statement[DueSchedules]:
     """Due schedules of an owner that come after this one, by their slots and names."""
     return call(
         "due_schedules",
-        DueNames,
+        DueSchedules,
         schedule_owner=owner,
         after_run_at=after[0],
         after_name=after[1],
@@ -149,6 +156,10 @@ def schedule_history(name: str, row_limit: int) -> Statement[ScheduleRun]:
 
 def sent_slots(name: str, slots: Sequence[datetime], run_ids: Sequence[str]) -> Statement[Scalar]:
     return call("sent_slots", Scalar, wanted_name=name, slots=slots, run_ids=run_ids)
+
+
+def pruned_until(name: str) -> Statement[Scalar]:
+    return call("pruned_until", Scalar, wanted_name=name)
 
 
 def add_schedule(

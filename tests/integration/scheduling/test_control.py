@@ -18,8 +18,11 @@ from horsies import (
     TaskResult,
     TaskSchedule,
 )
+from horsies.config import RecoveryConfig, WorkerResilienceConfig
+from horsies.recovery.reaper import Reaper
 from horsies.scheduling.process import fire_until
 from horsies.scheduling.scheduler import Scheduler
+from horsies.worker.service_connection import ServiceConnection
 from support.apps import bad, good, working
 from support.database import Database
 from support.eventually import eventually_async
@@ -134,6 +137,88 @@ def test_backfilled_intervals_are_the_same_in_every_range(new_app: NewApp, db: D
     assert count(db) == 3
 
 
+async def test_reaper_prunes_history_and_a_backfill_does_not_send_it_again(
+    new_app: NewApp, db: Database
+) -> None:
+    app = app_with(new_app, schedule())
+    end = DAY + timedelta(hours=3)
+    good(app.schedules.backfill("hourly", DAY, end, preview=False))
+    db.execute("update horsies_schedule_runs set created_at = now() - interval '31 days'")
+    db.execute("delete from horsies_tasks")
+    address = app.get_broker().database.address
+    connection = ServiceConnection(address, "horsies test", WorkerResilienceConfig())
+    swept = await Reaper(connection, RecoveryConfig(), host_key="here").run_once()
+    await connection.close()
+    assert swept.pruned == 3
+
+    later = end + timedelta(hours=2)
+    preview = good(app.schedules.backfill("hourly", DAY, later))
+    sent = good(app.schedules.backfill("hourly", DAY, later, preview=False))
+
+    assert (len(preview.unknown), preview.sent_before) == (3, [])
+    assert sent.slots == preview.slots == [end, end + timedelta(hours=1)]
+    again = good(app.schedules.backfill("hourly", DAY, later, preview=False, again=True))
+    assert (again.slots, again.unknown) == (preview.unknown, preview.unknown)
+    assert len(again.sent_before) == 2
+    assert count(db) == 5
+
+
+async def test_commands_of_other_code_leave_the_schedule_as_it_is(
+    new_app: NewApp, db: Database
+) -> None:
+    await Scheduler(app_with(new_app, schedule(), schedule("theirs"))).run_once()
+    before = db.execute("select * from horsies_schedule_state order by schedule_name")
+    other = app_with(new_app, schedule(pattern=IntervalSchedule(days=9)), schedule("new"))
+
+    (info, _, theirs) = good(await other.schedules.list_async())
+    (following, *_) = good(await other.schedules.next_runs_async("hourly"))
+    good(await other.schedules.next_runs_async("new"))
+    good(other.schedules.backfill("hourly", DAY, DAY + timedelta(days=20)))
+
+    assert "another pattern" in str(info.problem)
+    assert "not in this app's code" in str(theirs.problem)
+    assert following == before[0]["next_run_at"]
+    assert db.execute("select * from horsies_schedule_state order by schedule_name") == before
+
+    good(await other.schedules.run_now_async("hourly"))
+    good(await other.schedules.pause_async("hourly"))
+    good(await other.schedules.resume_async("hourly"))
+    (row, *_) = db.execute("select * from horsies_schedule_state order by schedule_name")
+    kept = ("next_run_at", "config_hash", "owner", "paused_at")
+    assert {key: row[key] for key in kept} == {key: before[0][key] for key in kept}
+
+
+async def test_other_code_cannot_say_when_a_resumed_schedule_goes_on(
+    new_app: NewApp, db: Database
+) -> None:
+    app = app_with(new_app, schedule())
+    other = app_with(new_app, schedule(pattern=IntervalSchedule(days=9)))
+    good(await app.schedules.pause_async("hourly"))
+    make_due(db)
+
+    assert "another pattern" in bad(await other.schedules.resume_async("hourly")).message
+    assert good(await app.schedules.resume_async("hourly")) is True
+
+
+async def test_change_of_the_period_works_out_the_next_run_anew(
+    new_app: NewApp, db: Database
+) -> None:
+    schedules = app_with(new_app).schedules
+    start = DAY.replace(year=2040)
+    good(await schedules.add_async(schedule("added", start_at=start)))
+    assert good(await schedules.next_runs_async("added", 1)) == [start]
+
+    good(await schedules.change_async(schedule("added")))
+    (sooner,) = good(await schedules.next_runs_async("added", 1))
+    good(await schedules.change_async(schedule("added", end_at=in_seconds(0))))
+    ended = good(await schedules.next_runs_async("added", 1))
+    good(await schedules.change_async(schedule("added", end_at=start)))
+
+    assert sooner < in_seconds(3601)
+    assert ended == []
+    assert good(await schedules.next_runs_async("added", 1)) == [sooner]
+
+
 async def test_added_schedule_is_taken_up_at_once(new_app: NewApp, db: Database) -> None:
     app = app_with(new_app)
     stopping, woken = asyncio.Event(), asyncio.Event()
@@ -231,10 +316,11 @@ async def test_failing_schedules_do_not_hold_up_others(new_app: NewApp, db: Data
         (schedule("x", timezone="Mars/Olympus"), "unknown timezone"),
         (schedule("x", kwargs={"nummer": 1}), "arguments do not fit"),
         (schedule("x", enabled=False), "paused instead"),
+        (schedule("x", end_at=DAY), "never run"),
         (schedule("theirs"), "another owner"),
         (schedule("mine"), "already"),
     ],
-    ids=["in code", "task", "zone", "arguments", "disabled", "theirs", "twice"],
+    ids=["in code", "task", "zone", "arguments", "disabled", "ended", "theirs", "twice"],
 )
 def test_what_cannot_be_added_is_refused(new_app: NewApp, made: TaskSchedule, said: str) -> None:
     app = app_with(new_app, schedule())
@@ -253,7 +339,7 @@ def test_unknown_names_are_values(new_app: NewApp) -> None:
     results = [
         schedules.pause("gone"), schedules.resume("gone"), schedules.run_now("gone"),
         schedules.next_runs("gone"), schedules.backfill("gone", DAY, DAY + timedelta(days=1)),
-        schedules.change(schedule("gone")), schedules.remove("gone"),
+        schedules.change(schedule("gone")), schedules.remove("gone"), schedules.history("gone"),
     ]  # fmt: skip
 
     assert {bad(result).code for result in results} == {BrokerErrorCode.SCHEDULE_NOT_FOUND}

@@ -9,9 +9,12 @@ import pytest
 
 from horsies import (
     CronSchedule,
+    CustomQueueConfig,
     Horsies,
     IntervalSchedule,
     Overlap,
+    QueueMode,
+    RetryPolicy,
     ScheduleConfig,
     TaskError,
     TaskResult,
@@ -20,7 +23,7 @@ from horsies import (
     WorkflowSchedule,
 )
 from horsies.scheduling.scheduler import Scheduler
-from horsies.scheduling.slots import slot_id
+from horsies.scheduling.slots import jitter_s, slot_id
 from support.database import Database
 
 NewApp = Callable[..., Horsies]
@@ -50,6 +53,14 @@ def make_due(db: Database, seconds_ago: float = 0.0, name: str = "minutely") -> 
         name,
     )
     return slot
+
+
+def set_clock(db: Database, clock: str) -> None:
+    """Stop the clock that decides, for all sessions, at this time of a day."""
+    db.execute(
+        "create or replace function horsies_now() returns timestamptz language sql stable as "
+        f"$$select timestamptz '2030-01-01 {clock}+00'$$"
+    )
 
 
 def state(db: Database, name: str = "minutely") -> dict[str, Any]:
@@ -91,25 +102,51 @@ async def test_due_slot_is_sent_once_with_its_own_id(new_app: NewApp, db: Databa
 
 
 @pytest.mark.parametrize(
-    ("catches_up", "limit", "sent"),
-    [(False, 100, [1]), (True, 100, [5]), (True, 2, [2, 2, 1])],
+    ("catches_up", "limit", "sent", "following"),
+    [
+        (False, 100, [1], datetime(2030, 1, 1, 12, 40, 30, tzinfo=UTC)),
+        (True, 100, [10], datetime(2030, 1, 1, 12, 40, tzinfo=UTC)),
+        (True, 4, [4, 4, 2], datetime(2030, 1, 1, 12, 40, tzinfo=UTC)),
+    ],
     ids=["late once", "all missed", "bounded per tick"],
 )
 async def test_three_hours_down(
-    new_app: NewApp, db: Database, catches_up: bool, limit: int, sent: list[int]
+    new_app: NewApp,
+    db: Database,
+    catches_up: bool,
+    limit: int,
+    sent: list[int],
+    following: datetime,
 ) -> None:
-    app = app_with(new_app, schedule(catch_up_missed=catches_up, max_catch_up_runs=limit))
-    scheduler = Scheduler(app)
-    await scheduler.run_once()
-    make_due(db, seconds_ago=4 * 60 + 30)
+    fields = {"catch_up_missed": catches_up, "max_catch_up_runs": limit}
+    every = schedule(pattern=IntervalSchedule(minutes=20), **fields)
+    set_clock(db, "09:00:00")
+    await Scheduler(app_with(new_app, every)).run_once()  # next at 09:20, but it goes down
+    set_clock(db, "12:20:30")
+    scheduler = Scheduler(app_with(new_app, every))
 
     fired = [await scheduler.run_once() for _ in sent]
 
     assert (fired, await scheduler.run_once()) == (sent, 0)
-    assert state(db)["next_run_at"] > datetime.now(UTC)
-    created = [
-        row["created_at"] for row in db.execute("select * from horsies_tasks order by sent_at")
-    ]
+    assert state(db)["next_run_at"] == following
+    slots = [row["sent_at"] for row in db.execute("select * from horsies_tasks order by sent_at")]
+    first = datetime(2030, 1, 1, 9, 20, tzinfo=UTC)
+    assert slots == [first + number * timedelta(minutes=20) for number in range(sum(sent))]
+    reasons = [outcome for outcome, _ in runs(db) if outcome != "sent"]
+    assert reasons == ([] if catches_up else ["missed"])
+
+
+async def test_later_slots_are_created_later(new_app: NewApp, db: Database) -> None:
+    scheduler = Scheduler(app_with(new_app, schedule(catch_up_missed=True, max_catch_up_runs=2)))
+    await scheduler.run_once()
+    make_due(db, seconds_ago=4 * 60 + 30)
+
+    while await scheduler.run_once():
+        pass
+
+    rows = db.execute("select created_at from horsies_tasks order by sent_at")
+    created = [row["created_at"] for row in rows]
+    assert len(created) == 5
     assert created == sorted(set(created))
 
 
@@ -145,7 +182,7 @@ async def test_many_schedulers_send_each_slot_once(new_app: NewApp, db: Database
 
 
 async def test_changed_pattern_starts_anew_and_keeps_its_count(
-    new_app: NewApp, db: Database
+    new_app: NewApp, db: Database, caplog: pytest.LogCaptureFixture
 ) -> None:
     scheduler = Scheduler(app_with(new_app, schedule()))
     await scheduler.run_once()
@@ -159,6 +196,7 @@ async def test_changed_pattern_starts_anew_and_keeps_its_count(
     assert sent == 0
     assert state(db)["next_run_at"].minute == 0
     assert state(db)["run_count"] == 1
+    assert "minutely has changed" in caplog.text
 
 
 async def test_deploy_prunes_only_its_own(new_app: NewApp, db: Database) -> None:
@@ -193,6 +231,107 @@ async def test_overlap_is_skipped_and_said(new_app: NewApp, db: Database) -> Non
     db.execute("update horsies_tasks set status = 'COMPLETED'")
     make_due(db)
     assert await scheduler.run_once() == 1
+
+
+async def test_queued_overlap_lets_one_wait(new_app: NewApp, db: Database) -> None:
+    scheduler = Scheduler(app_with(new_app, schedule(overlap=Overlap.QUEUE)))
+    await scheduler.run_once()
+    for seconds_ago, status in ((4, "RUNNING"), (3, "PENDING"), (2, "PENDING")):
+        make_due(db, seconds_ago=seconds_ago)
+        await scheduler.run_once()
+        db.execute("update horsies_tasks set status = %s", status)
+
+    # The first runs, so the second waits; the third finds it waiting.
+    assert [outcome for outcome, _ in runs(db)] == ["sent", "sent", "skipped"]
+
+
+async def test_task_goes_to_its_queue_with_its_own_options(new_app: NewApp, db: Database) -> None:
+    queues = [CustomQueueConfig(name=name, priority=n) for n, name in enumerate(("low", "high"), 1)]
+    named = schedule("named", queue_name="high", args=(7,))
+    config = ScheduleConfig(schedules=[schedule(), named])
+    app = new_app(schedule=config, queue_mode=QueueMode.CUSTOM, custom_queues=queues)
+    policy = RetryPolicy.fixed([1, 2], auto_retry_for=["BROKEN"])
+
+    @app.task("report", queue_name="low", retry_policy=policy, timeout_ms=5_000)
+    async def report(number: int = 0) -> TaskResult[int, TaskError]:
+        return TaskResult(ok=number)
+
+    scheduler = Scheduler(app)
+    await scheduler.run_once()
+    db.execute("update horsies_schedule_state set next_run_at = now()")
+    assert await scheduler.run_once() == 2
+
+    rows = db.execute("select * from horsies_tasks order by queue_name")
+    found = [(row["queue_name"], row["priority"], row["max_retries"]) for row in rows]
+    assert found == [("high", 2, 2), ("low", 1, 2)]
+    assert (rows[0]["args"], rows[0]["good_until"]) == ("[7]", None)
+    assert '"timeout_ms":5000' in rows[0]["task_options"].replace(" ", "")
+
+
+async def test_jitter_delays_the_run_and_not_the_slot(new_app: NewApp, db: Database) -> None:
+    scheduler = Scheduler(app_with(new_app, schedule(jitter_seconds=3_600)))
+    await scheduler.run_once()
+    slot = make_due(db)
+    await scheduler.run_once()
+
+    task = db.task(slot_id("minutely", slot))
+    assert task["sent_at"] == slot
+    assert slot < task["enqueued_at"] < slot + timedelta(seconds=3_660)
+    assert jitter_s("minutely", slot, 3_600) == jitter_s("minutely", slot, 3_600) <= 3_600
+
+
+async def test_start_that_is_put_off_sends_nothing_before(new_app: NewApp, db: Database) -> None:
+    await Scheduler(app_with(new_app, schedule())).run_once()
+    start = datetime.now(UTC) + timedelta(hours=2)
+    scheduler = Scheduler(app_with(new_app, schedule(start_at=start)))
+    make_due(db)
+
+    assert await scheduler.run_once() == 0
+    assert state(db)["next_run_at"] >= start
+
+
+async def test_disabled_schedule_has_no_state(new_app: NewApp, db: Database) -> None:
+    await Scheduler(app_with(new_app, schedule("off", enabled=False), schedule())).run_once()
+
+    rows = db.execute("select schedule_name from horsies_schedule_state")
+    assert [row["schedule_name"] for row in rows] == ["minutely"]
+
+
+async def test_schedule_that_cannot_be_initialised_is_logged_and_the_others_go_on(
+    new_app: NewApp, db: Database, caplog: pytest.LogCaptureFixture
+) -> None:
+    broken = schedule("broken", timezone="Mars/Olympus", pattern=CronSchedule(expression="@daily"))
+    scheduler = Scheduler(app_with(new_app, broken, schedule()))
+    await scheduler.run_once()
+    make_due(db)
+
+    assert await scheduler.run_once() == 1
+    assert state(db, "broken")["next_run_at"] is None
+    assert "unknown timezone" in caplog.text
+
+
+async def test_slot_that_comes_during_a_pass_does_not_wait_for_the_next_tick(
+    new_app: NewApp, db: Database
+) -> None:
+    """Also while another schedule stays due, because it cannot be sent."""
+    scheduler = Scheduler(app_with(new_app, schedule("gone", task_name="gone"), schedule()))
+    await scheduler.run_once()
+    db.execute(
+        "create function come_due() returns trigger language plpgsql as $$begin "
+        "update horsies_schedule_state set next_run_at = now() where schedule_name = 'minutely'; "
+        "return new; end$$"
+    )
+    db.execute(
+        "create trigger come_due after insert on horsies_schedule_runs for each row "
+        "execute function come_due()"
+    )
+    make_due(db, name="gone")
+
+    assert await scheduler.run_once() == 0
+    assert scheduler.interval_s < 0.1
+    db.execute("drop trigger come_due on horsies_schedule_runs")
+    assert await scheduler.run_once() == 1
+    assert scheduler.interval_s == 1.0
 
 
 async def test_schedule_ends_with_its_last_slot(new_app: NewApp, db: Database) -> None:

@@ -27,8 +27,8 @@ begin
     return case when other = schedule_owner then 'exists' else 'taken' end;
 end $$;
 
--- horsies_change_schedule: another definition for a schedule that was added at run time. With the same pattern and zone, its next slot
--- stays.
+-- horsies_change_schedule: another definition for a schedule that was added at run time. With the same pattern, zone, start and end, its
+-- next slot stays.
 -- Caller: scheduling/control.py.  Locks: horsies_schedules, then horsies_schedule_state, one row of each.
 create or replace function horsies_change_schedule(
     changed_name text, schedule_owner text, new_definition jsonb, next_at timestamptz, hash text
@@ -38,16 +38,21 @@ set search_path from current
 as $$
 declare
     now_at timestamptz := horsies_now();
+    old_definition jsonb;
+    is_moved boolean;
 begin
-    update horsies_schedules a set definition = new_definition, updated_at = now_at
-    where a.name = changed_name and a.owner = schedule_owner;
+    select a.definition into old_definition from horsies_schedules a
+    where a.name = changed_name and a.owner = schedule_owner for update;
     if not found then
         return false;
     end if;
+    is_moved := (old_definition -> 'start_at', old_definition -> 'end_at')
+        is distinct from (new_definition -> 'start_at', new_definition -> 'end_at');
+    update horsies_schedules a set definition = new_definition, updated_at = now_at where a.name = changed_name;
     insert into horsies_schedule_state as s (schedule_name, owner, next_run_at, run_count, config_hash, updated_at)
     values (changed_name, schedule_owner, next_at, 0, hash, now_at)
     on conflict (schedule_name) do update set updated_at = now_at, config_hash = excluded.config_hash,
-        next_run_at = case when s.config_hash = excluded.config_hash then s.next_run_at else excluded.next_run_at end;
+        next_run_at = case when s.config_hash = excluded.config_hash and not is_moved then s.next_run_at else excluded.next_run_at end;
     return true;
 end $$;
 

@@ -21,7 +21,7 @@ begin
 end $$;
 
 -- horsies_record_firing: what became of slots, and when the schedule is due again, in the transaction that sends their tasks.
--- Callers: scheduling/scheduler.py, scheduling/control.py (keeps_next: a run by hand leaves the next slot alone).
+-- Callers: scheduling/scheduler.py, scheduling/by_hand.py (keeps_next: a run by hand leaves the next slot alone).
 -- Locks: the schedule's state row, held already by a scheduler.
 -- A slot that was sent stays sent, whatever is said of it later.
 create or replace function horsies_record_firing(

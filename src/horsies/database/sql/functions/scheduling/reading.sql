@@ -1,8 +1,8 @@
 -- horsies_read_schedules: the state of an owner's schedules, or of one, with the definitions of those that were added at run time.
--- Caller: scheduling/control.py. Reads only.
+-- Caller: scheduling/finding.py, scheduling/control.py. Reads only.
 create or replace function horsies_read_schedules(schedule_owner text, wanted_name text, row_limit integer) returns table (
     name text, next_run_at timestamptz, last_run_at timestamptz, last_task_id text, run_count integer, paused_at timestamptz,
-    pause_reason text, definition jsonb)
+    pause_reason text, definition jsonb, config_hash text)
 language plpgsql stable
 set search_path from current
 as $$
@@ -10,7 +10,7 @@ as $$
 begin
     return query
         select s.schedule_name::text, s.next_run_at, s.last_run_at, s.last_task_id::text, s.run_count, s.paused_at, s.pause_reason,
-            a.definition
+            a.definition, s.config_hash::text
         from horsies_schedule_state s left join horsies_schedules a on a.name = s.schedule_name
         where s.owner = schedule_owner and (wanted_name is null or s.schedule_name = wanted_name)
         order by s.schedule_name limit row_limit;
@@ -35,7 +35,7 @@ begin
 end $$;
 
 -- horsies_sent_slots: those of these slots that were sent already.
--- Caller: scheduling/control.py, before a backfill. Reads only.
+-- Caller: scheduling/by_hand.py, before a backfill. Reads only.
 create or replace function horsies_sent_slots(wanted_name text, slots timestamptz[], run_ids text[]) returns table (
     slot_at timestamptz)
 language plpgsql stable
@@ -48,4 +48,14 @@ begin
                       where r.schedule_name = wanted_name and r.slot_at = i.slot and r.outcome = 'sent')
            or exists (select from horsies_tasks t where t.id = i.id)
            or exists (select from horsies_workflows w where w.id = i.id);
+end $$;
+
+-- horsies_pruned_until: the latest slot of a schedule that was sent and whose history is gone; null if none is.
+-- Caller: scheduling/by_hand.py, before a backfill. Reads only.
+create or replace function horsies_pruned_until(wanted_name text) returns timestamptz
+language plpgsql stable
+set search_path from current
+as $$
+begin
+    return (select h.pruned_until from horsies_schedule_horizons h where h.schedule_name = wanted_name);
 end $$;

@@ -1,10 +1,10 @@
--- horsies_init_schedules: the state rows of an owner's schedules: new ones wait for their first slot, changed ones for their next,
--- unchanged ones stay as they are; those that are neither among them nor added at run time are deleted,
--- if it prunes.
--- Callers: scheduling/scheduler.py, scheduling/control.py.  Locks: horsies_schedule_state, by name.
+-- horsies_init_schedules: the state rows of an owner's schedules. Missing ones are made and wait for their first slot. Only if it syncs,
+-- as a starting scheduler does, changed ones wait for their next slot, those that had ended and have slots again go on, and those that
+-- are neither named nor added at run time are deleted.
+-- Callers: scheduling/scheduler.py, scheduling/finding.py.  Locks: horsies_schedule_state, by name.
 -- 'new'; 'kept'; 'changed'; 'taken' (another owner has this name).
 create or replace function horsies_init_schedules(
-    schedule_owner text, names text[], next_runs timestamptz[], hashes text[], prunes boolean
+    schedule_owner text, names text[], next_runs timestamptz[], hashes text[], syncs boolean
 ) returns table (schedule_name text, outcome text)
 language plpgsql
 set search_path from current
@@ -15,7 +15,7 @@ declare
     wanted record;
     state record;
 begin
-    if prunes then
+    if syncs then
         delete from horsies_schedule_state s
         where s.owner = schedule_owner and not s.schedule_name = any (names)
           and not exists (select from horsies_schedules a where a.name = s.schedule_name);
@@ -30,42 +30,47 @@ begin
             return query select wanted.name, 'new';
             continue;
         end if;
-        select s.owner, s.config_hash into state from horsies_schedule_state s where s.schedule_name = wanted.name for update;
+        select s.owner, s.config_hash, s.next_run_at into state from horsies_schedule_state s where s.schedule_name = wanted.name for update;
         if state.owner <> schedule_owner then
             return query select wanted.name, 'taken';
-        elsif state.config_hash is distinct from wanted.hash then
+        elsif syncs and state.config_hash is distinct from wanted.hash then
             update horsies_schedule_state s set next_run_at = wanted.next_run_at, config_hash = wanted.hash, updated_at = now_at
             where s.schedule_name = wanted.name;
             return query select wanted.name, 'changed';
         else
+            if syncs and state.next_run_at is null and wanted.next_run_at is not null then
+                update horsies_schedule_state s set next_run_at = wanted.next_run_at, updated_at = now_at where s.schedule_name = wanted.name;
+            end if;
             return query select wanted.name, 'kept';
         end if;
     end loop;
 end $$;
 
--- horsies_due_schedules: due schedules of an owner, the longest due first, beginning after the one named; and the seconds until the
--- next one is due.
+-- horsies_due_schedules: due schedules of an owner, the longest due first, beginning after the one named, with the definitions of those
+-- that were added at run time; and the seconds until the next one is due.
 -- Caller: scheduling/scheduler.py. Reads only.
 create or replace function horsies_due_schedules(
     schedule_owner text, after_run_at timestamptz, after_name text, batch_limit integer
-) returns table (names text[], last_run_at timestamptz, next_after double precision, asked_at timestamptz)
+) returns table (names text[], definitions jsonb[], last_run_at timestamptz, next_after double precision, asked_at timestamptz)
 language plpgsql stable
 set search_path from current
 as $$
 declare
     now_at timestamptz := horsies_now();
 begin
-    return query select d.names, d.last_run_at,
+    return query select d.names, d.definitions, d.last_run_at,
         (select extract(epoch from min(s.next_run_at) - now_at)::double precision from horsies_schedule_state s
          where s.owner = schedule_owner and s.next_run_at > now_at and s.paused_at is null),
         now_at
     from (
         select coalesce(array_agg(i.schedule_name::text order by i.next_run_at, i.schedule_name), '{}') as names,
+            coalesce(array_agg(a.definition order by i.next_run_at, i.schedule_name), '{}') as definitions,
             max(i.next_run_at) as last_run_at
         from (select s.schedule_name, s.next_run_at from horsies_schedule_state s
               where s.owner = schedule_owner and s.paused_at is null and s.next_run_at <= now_at
                 and (s.next_run_at, s.schedule_name) > (after_run_at, after_name)
-              order by s.next_run_at, s.schedule_name limit batch_limit) i) d;
+              order by s.next_run_at, s.schedule_name limit batch_limit) i
+        left join horsies_schedules a on a.name = i.schedule_name) d;
 end $$;
 
 -- horsies_has_missing_schedules: whether one of these schedules has no state row.
