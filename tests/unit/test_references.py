@@ -213,7 +213,7 @@ def test_every_caller_of_a_sql_function_calls_it(path: Path) -> None:
     """A Python caller names the statement; a SQL caller names the function."""
     text = path.read_text()
     # Python names a statement without the version of its function.
-    own = re.findall(r"function horsies_(\w+)\(", text)
+    own = re.findall(r"(?:function|procedure) horsies_(\w+)\(", text)
     statements = [re.sub(r"_v\d+$", "", name) for name in own]
     for named in CALLER.findall(text):
         for python in re.findall(r"[\w/]+\.py", named):
@@ -223,6 +223,6 @@ def test_every_caller_of_a_sql_function_calls_it(path: Path) -> None:
             (caller_file,) = [
                 other
                 for other in SQL_FUNCTIONS
-                if re.search(rf"function horsies_{function}\(", other.read_text())
+                if re.search(rf"(?:function|procedure) horsies_{function}\(", other.read_text())
             ]
             assert any(f"horsies_{name}(" in caller_file.read_text() for name in own), function

@@ -1,7 +1,8 @@
 -- The sends on our own connections: stored, committed, and only then told (decision 0013). In the user's transaction: horsies_enqueue_tasks.
 
 -- horsies_send_task: - -> PENDING for one plain row (T1), for half the server's work of horsies_enqueue_tasks; an error when the id is taken.
--- Caller: sending/enqueuer.py.  The parameters are fields of NewTask in sending/rows.py.
+-- Caller: sending/enqueuer.py.
+-- The parameters are the first fields of NewTask in sending/rows.py.
 create or replace procedure horsies_send_task(
     id text,
     task_name text,

@@ -1,5 +1,5 @@
 -- horsies_grant_permit: the worker may begin what it has taken ahead up to these numbers, one per lane; the permit before is replaced.
--- Caller: horsies_claim_tasks_v2, horsies_complete_tasks_v2, worker/completer.py.  Locks: the worker's permit lock, shared.
+-- Caller: horsies_claim_tasks_v2, horsies_end_tasks, worker/completer.py.  Locks: the worker's permit lock, shared.
 -- grant: {"granted_by", "number", "last_number", "permitted"}; each of the two writers of a worker has a series of its own.
 -- Returns up to which numbers recovery has taken rows back, per lane: they must not begin.
 create or replace function horsies_grant_permit(owner_id text, permit jsonb) returns bigint[]
