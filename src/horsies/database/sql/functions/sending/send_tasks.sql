@@ -1,4 +1,4 @@
--- The sends on our own connections: stored, committed, and only then told (decision 0013). In the user's transaction: horsies_enqueue_tasks.
+-- The sends on our own connections: stored, committed, and only then told (decision 0015). In the user's transaction: horsies_enqueue_tasks.
 
 -- horsies_send_task: - -> PENDING for one plain row (T1), for half the server's work of horsies_enqueue_tasks; an error when the id is taken.
 -- Caller: sending/enqueuer.py.

@@ -1,6 +1,6 @@
 -- The notifications of tasks: they only wake listeners; polling is the truth.
 -- A commit that notifies holds a lock of the whole server until its log is on disk, and every listener pays for every message. So more than ten
--- rows share theirs, and what we write ourselves we tell in a transaction of its own, right after the commit (decision 0013): such a
+-- rows share theirs, and what we write ourselves we tell in a transaction of its own, right after the commit (decision 0015): such a
 -- transaction says so by horsies.is_told_later. What others write is told by the triggers, in their own transaction.
 
 -- horsies_tell_new: there is work. is_bulk: the ids stand for many, one per queue.

@@ -1,6 +1,6 @@
 -- horsies_end_tasks: horsies_complete_tasks, horsies_fail_tasks and a permit for what comes next, in one transaction and one round trip.
 -- Caller: worker/completer.py.  Locks: as those two in turn, then as horsies_grant_permit.
--- Committed, and only then told (decision 0013). Returns completed ones whose claim was lost; what became of the failed ones, as three arrays
+-- Committed, and only then told (decision 0015). Returns completed ones whose claim was lost; what became of the failed ones, as three arrays
 -- in one order; and up to which numbers rows have been taken back.
 create or replace procedure horsies_end_tasks(
     owner_id text,
