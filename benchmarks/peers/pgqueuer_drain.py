@@ -1,6 +1,7 @@
-"""pgqueuer's drain of waiting no-op jobs in its best configuration: asyncpg, uvloop, batch 500.
+"""pgqueuer's drain of waiting jobs in its best configuration: asyncpg, uvloop, batch 500.
 
-usage: pgqueuer_drain.py URL COUNT async|thread PROCESSES
+usage: pgqueuer_drain.py URL COUNT async|thread|nap PROCESSES
+Naps take 10 ms each, 100 at once; it wants twice the room of a batch.
 """
 
 import asyncio
@@ -51,13 +52,21 @@ async def work(url: str, kind: str) -> None:
         async def noop(job: Job) -> None:
             note()
 
+    elif kind == "nap":
+
+        @manager.entrypoint("noop")
+        async def nap(job: Job) -> None:
+            await asyncio.sleep(0.01)
+            note()
+
     else:
         # Its way to run blocking code: plain functions are no longer taken.
         @manager.entrypoint("noop")
         async def noop_in_thread(job: Job) -> None:
             await asyncio.to_thread(note)
 
-    await manager.run(batch_size=500, mode=QueueExecutionMode.drain)
+    size = {"batch_size": 50, "max_concurrent_tasks": 100} if kind == "nap" else {"batch_size": 500}
+    await manager.run(mode=QueueExecutionMode.drain, **size)
     print(done, first)
 
 
