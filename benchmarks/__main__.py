@@ -14,7 +14,7 @@ from benchmarks.stage import private_server
 from benchmarks.targets import Targets
 
 console = Console(width=160)
-LONG = {"fleet", "peers", "settings"}  # not in a quick run, unless asked for
+LONG = {"fleet", "payloads", "peers", "settings"}  # not in a quick run, unless asked for
 
 
 def main() -> int:

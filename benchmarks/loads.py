@@ -170,6 +170,6 @@ def paced(url: str, per_s: int, seconds: float, *, is_held: bool) -> Paced:
         done = (stage.attempts_so_far(connection) - base) / (time.perf_counter() - begun)
         stop.set()
         caller.join()
-    if len(times) < 10:
+    if len(times) < 2:
         return Paced(done, math.nan, math.nan)
     return Paced(done, statistics.median(times), statistics.quantiles(times, n=100)[98])

@@ -88,10 +88,12 @@ def _undecorated_builders(app: CheckedApp) -> Iterator[HorsiesError]:
 
 
 def _schedules(app: CheckedApp) -> Iterator[HorsiesError]:
-    from horsies.scheduling.validate import schedule_problems  # most apps have no schedules
-
     config = app.config.schedule
-    for schedule in config.schedules if config is not None and config.enabled else ():
+    if config is None or not config.enabled:
+        return
+    from horsies.scheduling.validate import schedule_problems
+
+    for schedule in config.schedules:
         if schedule.enabled:
             yield from schedule_problems(app, schedule)
 
