@@ -1,6 +1,7 @@
 """`make bench`: every target in one run; `make bench-curves`: the rate against every size."""
 
 import argparse
+import os
 import signal
 import sys
 import time
@@ -24,6 +25,8 @@ def main() -> int:
     parser.add_argument("--only", nargs="+", help="only these groups or curves")
     parser.add_argument("--database-url", help="a server to use instead of the embedded one")
     given = parser.parse_args()
+    # As after an installation: what is measured does not compile its modules at each start.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     # Whoever stops it also stops its servers and workers.
     signal.signal(signal.SIGTERM, lambda _number, _frame: sys.exit(143))
     with private_server(given.database_url) as url:
