@@ -188,7 +188,7 @@ def gate(url: str, workers: int) -> Iterator[None]:
         with connection.transaction():
             connection.execute("lock table horsies_tasks in access exclusive mode")
             yield
-            deadline = time.monotonic() + 60
+            deadline = time.monotonic() + 60 + 4 * workers
             while number(connection, ready) < wanted:
                 if time.monotonic() > deadline:
                     raise TimeoutError("the workers did not show themselves")
