@@ -61,7 +61,7 @@ soak: $(READY) ## half an hour of work with a kill every 10 s: nothing lost, mem
 bench: $(READY) ## measure every target, side by side with raw SQL and peers
 	$(BIN)/python -m benchmarks
 
-bench-quick: $(READY) ## the same with a fifth of the work, under 3 minutes
+bench-quick: $(READY) ## the same with a fifth of the work, in about 3 minutes
 	$(BIN)/python -m benchmarks --quick
 
 bench-curves: $(READY) ## the rate against every size: backlog, history, queues, workers ...

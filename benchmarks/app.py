@@ -3,6 +3,7 @@
 import asyncio
 import os
 import time
+from pathlib import Path
 from typing import Any
 
 from horsies import (
@@ -11,6 +12,7 @@ from horsies import (
     Horsies,
     PostgresConfig,
     QueueMode,
+    RetryPolicy,
     TaskError,
     TaskResult,
 )
@@ -28,6 +30,7 @@ if _queue_count:
     ]
     _queue = {"queue_name": "q0"}
 app = Horsies(AppConfig(**config))
+_failed_once: set[int] = set()  # of the only worker
 
 
 @app.task("noop", **_queue)
@@ -41,16 +44,17 @@ async def nap(number: int, seconds: float = 0.01) -> TaskResult[int, TaskError]:
     return TaskResult(ok=number)
 
 
-@app.task("child", **_queue)
-def child(number: int, seconds: float = 0.0) -> TaskResult[int, TaskError]:
-    if seconds:
-        time.sleep(seconds)
-    return TaskResult(ok=number)
+if not os.environ.get("HORSIES_BENCH_COROUTINES_ONLY"):  # else no fork server is started
 
+    @app.task("child", **_queue)
+    def child(number: int, seconds: float = 0.0) -> TaskResult[int, TaskError]:
+        if seconds:
+            time.sleep(seconds)
+        return TaskResult(ok=number)
 
-@app.task("thread", execution="blocking", **_queue)
-def thread(number: int) -> TaskResult[int, TaskError]:
-    return TaskResult(ok=number)
+    @app.task("thread", execution="blocking", **_queue)
+    def thread(number: int) -> TaskResult[int, TaskError]:
+        return TaskResult(ok=number)
 
 
 @app.task("large", **_queue)
@@ -68,3 +72,41 @@ async def lag(seconds: float) -> TaskResult[list[float], TaskError]:
         late.append((time.perf_counter() - before - 0.01) * 1000)
     late.sort()
     return TaskResult(ok=[late[len(late) // 2], late[int(len(late) * 0.99)], late[-1]])
+
+
+@app.task("failing", **_queue)
+async def failing(number: int) -> TaskResult[int, TaskError]:
+    return TaskResult(err=TaskError(error_code="OUT_OF_STOCK", message=f"none of {number} left"))
+
+
+@app.task(
+    "retried",
+    retry_policy=RetryPolicy.fixed([1], auto_retry_for=["RATE_LIMITED"], jitter=False),
+    **_queue,
+)
+async def retried(number: int) -> TaskResult[int, TaskError]:
+    """Fails at its first attempt and succeeds at its second, a second later."""
+    if number not in _failed_once:
+        _failed_once.add(number)
+        return TaskResult(err=TaskError(error_code="RATE_LIMITED", message="once more"))
+    return TaskResult(ok=number)
+
+
+@app.task("echo", **_queue)
+async def echo(number: int, text: str) -> TaskResult[str, TaskError]:
+    return TaskResult(ok=text)
+
+
+@app.task(
+    "note",
+    retry_policy=RetryPolicy.fixed([1], auto_retry_for=["WORKER_CRASHED"], jitter=False),
+    **_queue,
+)
+async def note(path: str, sent_at: float, seconds: float) -> TaskResult[None, TaskError]:
+    """Append to a file how long ago it was sent; the first to write there stays for a while."""
+    is_first = not Path(path).exists()
+    with Path(path).open("a") as file:
+        file.write(f"{time.time() - sent_at}\n")
+    if is_first:
+        await asyncio.sleep(seconds)
+    return TaskResult(ok=None)

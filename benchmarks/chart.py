@@ -1,16 +1,20 @@
-"""Bars and curves as SVG, without any drawing library."""
+"""Bars and curves as SVG, drawn by matplotlib: it comes with the extra `bench`."""
 
-import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from html import escape
 from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Canvas
+from matplotlib.ticker import FuncFormatter, NullLocator
 
 _COLOURS = ("#1864ab", "#e8590c", "#2f9e44", "#862e9c")
-_FONT = 'font-family="Helvetica, Arial, sans-serif" font-size="12" fill="#222"'
-_BAR, _LEFT, _SCALE = 22, 340, 180
-_WIDTH, _HEIGHT = 720, 360
-_X0, _X1, _Y0, _Y1 = 76, 556, 308, 44  # the plane of a curve: left, right, bottom, top
+# Text stays text, and two runs over the same figures write the same file.
+_STYLE = {"svg.fonttype": "none", "svg.hashsalt": "horsies", "font.family": "sans-serif",
+          "font.sans-serif": ["Helvetica", "Arial", "DejaVu Sans"], "font.size": 9}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,128 +29,120 @@ class Plot:
     has_log_y: bool = False  # from one up; else y starts at nought
 
 
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """One bar per name, the first of them ours; `None` has no bar but a word."""
+
+    title: str
+    hint: str
+    unit: str
+    bars: list[tuple[str, float | None]]
+    word: str = "never"
+    is_log: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Theme:
+    ink: str
+    faint: str
+    own: str
+    peer: str
+
+
+LIGHT = Theme(ink="#1f2328", faint="#59636e", own="#1864ab", peer="#b6bec8")
+DARK = Theme(ink="#f0f6fc", faint="#9198a1", own="#4dabf7", peer="#4b535d")
+
+
 def write_bars(path: Path, bars: Sequence[tuple[str, float]]) -> None:
-    """One bar per target, best three times as long as the line it must reach."""
-    width, height = _LEFT + 3 * _SCALE + 60, _BAR * len(bars) + 56
-    parts = _opening(width, height)
-    target = _LEFT + _SCALE
-    parts.append(f'<text x="{target}" y="16" text-anchor="middle">target</text>')
-    for index, (name, ratio) in enumerate(bars):
-        top = 24 + index * _BAR
-        length = min(ratio, 3.0) * _SCALE
-        colour = _COLOURS[2] if ratio >= 1 else _COLOURS[1]
-        parts.append(
-            f'<text x="{_LEFT - 8}" y="{top + 13}" text-anchor="end">{escape(name)}</text>'
-            f'<rect x="{_LEFT}" y="{top + 2}" width="{length:.0f}" height="{_BAR - 6}" '
-            f'fill="{colour}"/>'
-            f'<text x="{_LEFT + length + 6:.0f}" y="{top + 13}">{ratio:.2f} ×</text>'
-        )
-    parts.append(
-        f'<line x1="{target}" y1="20" x2="{target}" y2="{height - 12}" stroke="#333" '
-        'stroke-dasharray="4 3"/>'
-    )
-    _close(path, parts)
+    """One bar per target, at most three times as long as the line it must reach."""
+    with _canvas(path, 9.4, 0.24 * len(bars) + 0.7) as canvas:
+        axes = canvas.add_subplot()
+        lengths = [min(ratio, 3.0) for _, ratio in bars]
+        colours = [_COLOURS[2] if ratio >= 1 else _COLOURS[1] for _, ratio in bars]
+        drawn = axes.barh([name for name, _ in bars], lengths, color=colours, gid="bar")
+        axes.bar_label(drawn, [f"{ratio:.2f} ×" for _, ratio in bars], padding=4)
+        axes.axvline(1, color="#333", linestyle="--", linewidth=1)
+        axes.set(title="target = 1", xlim=(0, 3.3), ylim=(len(bars) - 0.4, -0.6))
+        _bare(axes)
 
 
 def write_curves(path: Path, plot: Plot) -> None:
     """Lines with a mark at each measured point."""
-    points = [point for line in plot.lines.values() for point in line]
-    xs, top = sorted({x for x, _ in points}), _round_up(max(y for _, y in points))
-    parts = _opening(_WIDTH, _HEIGHT)
-    parts.append(f'<text x="{_X0}" y="22" font-size="15">{escape(plot.title)}</text>')
-    for value in _steps(top, plot):
-        y = _y(value, top, plot)
-        parts.append(
-            f'<line x1="{_X0}" y1="{y:.1f}" x2="{_X1}" y2="{y:.1f}" stroke="#ddd"/>'
-            f'<text x="{_X0 - 8}" y="{y + 4:.1f}" text-anchor="end">{_short(value)}</text>'
-        )
-    for value in _ticks(xs, is_log=plot.is_log):
-        x = _x(value, xs, is_log=plot.is_log)
-        parts.append(
-            f'<line x1="{x:.1f}" y1="{_Y0}" x2="{x:.1f}" y2="{_Y0 + 5}" stroke="#222"/>'
-            f'<text x="{x:.1f}" y="{_Y0 + 20}" text-anchor="middle">{_short(value)}</text>'
-        )
-    parts.append(f'<path d="M{_X0} {_Y1}V{_Y0}H{_X1}" fill="none" stroke="#222"/>')
-    centre = (_X0 + _X1) / 2
-    parts.append(
-        f'<text x="{centre}" y="{_HEIGHT - 10}" text-anchor="middle">{escape(plot.x_label)}</text>'
-    )
-    parts.append(f'<text x="{_X0}" y="{_Y1 - 8}" fill="#666">{escape(plot.y_label)}</text>')
-    for index, (name, line) in enumerate(plot.lines.items()):
-        parts += _line(plot, xs, top, index, name, line)
-    _close(path, parts)
+    with _canvas(path, 7.5, 3.75) as canvas:
+        axes = canvas.add_subplot()
+        for (name, line), colour in zip(plot.lines.items(), _COLOURS * 4, strict=False):
+            mark = "o" if len(line) <= 20 else ""
+            axes.plot(*zip(*line, strict=True), marker=mark, markersize=4, color=colour, label=name)
+        axes.set_title(plot.title, loc="left")
+        axes.set(xlabel=plot.x_label, ylabel=plot.y_label)
+        axes.set_xscale("log" if plot.is_log else "linear")
+        axes.set_yscale("log" if plot.has_log_y else "linear")
+        axes.set_ylim(bottom=1 if plot.has_log_y else 0)
+        axes.grid(axis="y", color="#ddd")
+        axes.spines[["top", "right"]].set_visible(False)
+        for axis in (axes.xaxis, axes.yaxis):
+            axis.set_major_formatter(FuncFormatter(lambda value, _place: short(value)))
+        axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
 
 
-def _line(
-    plot: Plot,
-    xs: list[float],
-    top: float,
-    index: int,
-    name: str,
-    line: Sequence[tuple[float, float]],
-) -> list[str]:
-    colour = _COLOURS[index % len(_COLOURS)]
-    places = [(_x(x, xs, is_log=plot.is_log), _y(y, top, plot)) for x, y in line]
-    path = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
-    parts = [f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>']
-    if len(places) <= 20:
-        parts += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{colour}"/>' for x, y in places]
-    y = _Y1 + 14 + index * 20
-    parts.append(
-        f'<rect x="{_X1 + 14}" y="{y - 9}" width="12" height="4" fill="{colour}"/>'
-        f'<text x="{_X1 + 32}" y="{y - 2}">{escape(name)}</text>'
-    )
-    return parts
+def write_panels(path: Path, panels: Sequence[Panel], theme: Theme) -> None:
+    """Side by side; on a transparent ground, for a page that is light or dark."""
+    rows = max(len(panel.bars) for panel in panels)
+    with _canvas(path, 10.0, 0.32 * rows + 1.0, is_transparent=True) as canvas:
+        for axes, panel in zip(
+            canvas.subplots(1, len(panels), squeeze=False)[0], panels, strict=True
+        ):
+            _panel(axes, panel, theme)
 
 
-def _x(value: float, xs: list[float], *, is_log: bool) -> float:
-    low, high = xs[0], xs[-1]
-    if is_log:
-        value, low, high = (math.log10(max(one, 1e-9)) for one in (value, low, high))
-    return _X0 + (_X1 - _X0) * (value - low) / ((high - low) or 1)
+def _panel(axes: Axes, panel: Panel, theme: Theme) -> None:
+    names = [name for name, _ in panel.bars]
+    known = [value for _, value in panel.bars if value]
+    least = min(known) / 3 if panel.is_log else 0.0  # where bars begin
+    lengths = [(value or least) - least for _, value in panel.bars]
+    colours = [theme.own, *[theme.peer] * (len(names) - 1)]
+    drawn = axes.barh(names, lengths, left=least, color=colours, height=0.62, gid="bar")
+    words = [
+        panel.word if value is None else f"{short(value)} {panel.unit}".strip()
+        for _, value in panel.bars
+    ]
+    labels = axes.bar_label(drawn, words, padding=4, color=theme.ink)
+    labels[0].set_fontweight("bold")
+    if panel.is_log:
+        axes.set_xscale("log")
+        axes.set_xlim(least, max(known) * 12)
+    else:
+        axes.set_xlim(0, max(known) * 1.45)
+    axes.set_ylim(len(names) - 0.4, -0.6)
+    axes.set_title(f"{panel.title}\n", loc="left", color=theme.ink, fontweight="bold")
+    axes.text(0, 1.02, panel.hint, color=theme.faint, transform=axes.transAxes)
+    _bare(axes)
+    axes.tick_params(colors=theme.faint)
+    axes.get_yticklabels()[0].set(color=theme.own, fontweight="bold")
 
 
-def _y(value: float, top: float, plot: Plot) -> float:
-    part = math.log10(max(value, 1)) / math.log10(top) if plot.has_log_y else value / (top or 1)
-    return _Y0 - (_Y0 - _Y1) * part
+def _bare(axes: Axes) -> None:
+    """Bars say their figures themselves."""
+    axes.xaxis.set_major_locator(NullLocator())
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.tick_params(length=0)
+    axes.spines[:].set_visible(False)
 
 
-def _steps(top: float, plot: Plot) -> list[float]:
-    if plot.has_log_y:
-        return [10.0**n for n in range(12) if 10.0**n <= top]
-    return [top * step / 4 for step in range(5)]
-
-
-def _ticks(xs: list[float], *, is_log: bool) -> list[float]:
-    if len(xs) <= 8:
-        return xs
-    if is_log:
-        return [10.0**n for n in range(math.ceil(math.log10(xs[0])), 12) if 10.0**n <= xs[-1]]
-    step = _round_up((xs[-1] - xs[0]) / 8)
-    return [step * n for n in range(20) if xs[0] <= step * n <= xs[-1]]
-
-
-def _round_up(value: float) -> float:
-    """The next 1, 2, 4 or 8 times a power of ten: four even steps in round numbers."""
-    power = 10 ** math.floor(math.log10(max(value, 1e-9)))
-    return next(power * step for step in (1, 2, 4, 8, 10) if power * step >= value)
-
-
-def _short(value: float) -> str:
+def short(value: float) -> str:
     for size, letter in ((1e6, "M"), (1e3, "k")):
         if value >= size:
             return f"{value / size:.3g}{letter}"
-    return f"{value:.3g}"
+    return f"{value:.2g}" if value < 10 else f"{value:.0f}"
 
 
-def _opening(width: int, height: int) -> list[str]:
-    size = f'width="{width}" height="{height}" viewBox="0 0 {width} {height}"'
-    return [
-        f'<svg xmlns="http://www.w3.org/2000/svg" {size} {_FONT}>',
-        f'<rect width="{width}" height="{height}" fill="white"/>',
-    ]
-
-
-def _close(path: Path, parts: list[str]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("\n".join([*parts, "</svg>"]) + "\n")
+@contextmanager
+def _canvas(
+    path: Path, width: float, height: float, *, is_transparent: bool = False
+) -> Iterator[Canvas]:
+    options: dict[str, Any] = {"metadata": {"Date": None}, "transparent": is_transparent}
+    with mpl.rc_context(_STYLE):
+        canvas = Canvas(figsize=(width, height), layout="constrained")
+        yield canvas
+        path.parent.mkdir(parents=True, exist_ok=True)
+        canvas.savefig(path, format="svg", **options)

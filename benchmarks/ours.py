@@ -14,7 +14,7 @@ from itertools import pairwise
 from typing import Any
 
 from benchmarks import stage
-from benchmarks.stage import Connection, connect, number, worker
+from benchmarks.stage import ONCE, Connection, Ends, connect, number, worker
 from horsies.clock import utc_now
 
 Samples = list[tuple[float, int]]
@@ -144,9 +144,11 @@ def drain(
     workers: int = 1,
     is_held: bool = False,
     counts_entries: bool = False,
+    ends: Ends = ONCE,
+    arguments: tuple[Any, ...] = (),
     **environment: str,
 ) -> Drained:
-    """Send `count` tasks, then work them off.
+    """Send `count` tasks, each with its number and `arguments`, then work them off.
 
     `is_held`: another session has been idle in a transaction since before they were sent.
     """
@@ -156,9 +158,11 @@ def drain(
         connect(url) as connection,
         snapshot_held(url) if is_held else nullcontext(),
     ):
-        fill(url, task, count)
+        fill(url, task, count, *arguments)
         settle(connection)
-        return work_off(url, count, *options, workers=workers, counts_entries=counts_entries)
+        return work_off(
+            url, count, *options, workers=workers, counts_entries=counts_entries, ends=ends
+        )
 
 
 @contextmanager
@@ -178,6 +182,7 @@ def work_off(
     workers: int = 1,
     is_partial: bool = False,
     counts_entries: bool = False,
+    ends: Ends = ONCE,
     on_sample: Any = None,
 ) -> Drained:
     """Let workers do `count` of the waiting tasks (all of them unless `is_partial`)."""
@@ -187,11 +192,18 @@ def work_off(
         with ExitStack() as running:
             with stage.gate(url, workers):
                 processes = [running.enter_context(worker(url, *options)) for _ in range(workers)]
+            opened = time.perf_counter()
             cpu = (stage.server_cpu_s(connection), sum(map(stage.family_cpu_s, processes)))
             sampled = (lambda done: on_sample(done, processes)) if on_sample else (lambda _: None)
             samples = stage.watch(
-                connection, count, base=base, pause_s=min(0.05, count / 1e6), on_sample=sampled
+                connection,
+                count * ends.attempts,
+                base=base,
+                pause_s=min(0.05, count / 1e6),
+                on_sample=sampled,
             )
+            if samples[0][1] > count / 2:  # many workers were faster than the first look
+                samples.insert(0, (opened, 0))
             server = stage.server_cpu_s(connection) - cpu[0]
             own = sum(map(stage.family_cpu_s, processes)) - cpu[1]
         measured = samples[-1][1] - samples[0][1]
@@ -202,7 +214,7 @@ def work_off(
         if counts_entries:
             costs["index_entries"] = stage.index_entries(connection, before, after) / done
         if not is_partial:
-            stage.check_invariants(connection, count, base=base)
+            stage.check_invariants(connection, count, base=base, ends=ends)
     return Drained(measured / (samples[-1][0] - samples[0][0]), samples, costs)
 
 
@@ -266,7 +278,7 @@ def loop_lag_ms(url: str, count: int) -> list[float]:
 
 
 def idle(url: str, seconds: float, settling_s: float = 12) -> dict[str, float]:
-    """What a worker without work costs: statements and processor share per second, memory."""
+    """What a worker without work costs: statements and processor share per second."""
     with sending(url), worker(url, "--processes", "1") as process, connect(url) as connection:
         stage.counters(connection)
         time.sleep(settling_s)  # past what start-up does
@@ -282,8 +294,6 @@ def idle(url: str, seconds: float, settling_s: float = 12) -> dict[str, float]:
             "statements_per_s": (after.statements - before.statements - 4) / seconds,
             "transactions_per_s": (after.transactions - before.transactions - 4) / seconds,
             "cpu_percent": (own_cpu_s(process) - cpu) / seconds * 100,
-            "rss_mb": process.memory_info().rss / 1_048_576,
-            "children_mb": stage.family_rss_mb(process) - process.memory_info().rss / 1_048_576,
             "connections": float(connections),
         }
 

@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.chart import write_bars
+from benchmarks.panels import write_picture
 from benchmarks.stage import ROOT
 
 RESULTS = ROOT / "benchmarks" / "results"
@@ -89,7 +90,7 @@ def store(name: str, parts: dict[str, Any]) -> dict[str, Any]:
 
 
 def store_figures(groups: dict[str, list[Figure]], *, into: Path | None) -> None:
-    """Write JSON and the chart of ratios; a full run's chart also goes `into` the docs."""
+    """Write JSON and the charts; those of a full run also go `into` the docs."""
     name = "targets" if into else "quick"
     known = store(name, {group: list(map(_fields, found)) for group, found in groups.items()})
     bars = [
@@ -98,9 +99,12 @@ def store_figures(groups: dict[str, list[Figure]], *, into: Path | None) -> None
         for figure in part["content"]
         if figure["ratio"] is not None
     ]
-    write_bars(RESULTS / f"{name}.svg", bars)
+    if bars:
+        write_bars(RESULTS / f"{name}.svg", bars)
+    write_picture(RESULTS, known)
     if into:
         write_bars(into / "targets.svg", bars)
+        write_picture(into, known)
         write_table(known)
 
 

@@ -1,6 +1,7 @@
-"""pgqueuer's drain of waiting no-op jobs in its best configuration: asyncpg, uvloop, batch 500.
+"""pgqueuer's drain of waiting jobs in its best configuration: asyncpg, uvloop, batch 500.
 
-usage: pgqueuer_drain.py URL COUNT async|thread PROCESSES
+usage: pgqueuer_drain.py URL COUNT async|thread|nap PROCESSES
+Naps take 10 ms each, 100 at once in all; it wants twice the room of a batch.
 """
 
 import asyncio
@@ -34,7 +35,7 @@ async def fill(url: str, count: int) -> float:
     return count / elapsed
 
 
-async def work(url: str, kind: str) -> None:
+async def work(url: str, kind: str, processes: int) -> None:
     """Run jobs until there are none; prints how many, and when the first ran."""
     connection = await asyncpg.connect(url)
     manager = QueueManager(Queries(AsyncpgDriver(connection)))
@@ -51,13 +52,23 @@ async def work(url: str, kind: str) -> None:
         async def noop(job: Job) -> None:
             note()
 
+    elif kind == "nap":
+
+        @manager.entrypoint("noop")
+        async def nap(job: Job) -> None:
+            await asyncio.sleep(0.01)
+            note()
+
     else:
         # Its way to run blocking code: plain functions are no longer taken.
         @manager.entrypoint("noop")
         async def noop_in_thread(job: Job) -> None:
             await asyncio.to_thread(note)
 
-    await manager.run(batch_size=500, mode=QueueExecutionMode.drain)
+    size = {"batch_size": 500}
+    if kind == "nap":
+        size = {"batch_size": 50 // processes, "max_concurrent_tasks": 100 // processes}
+    await manager.run(mode=QueueExecutionMode.drain, **size)
     print(done, first)
 
 
@@ -75,7 +86,7 @@ async def last_recorded(url: str, count: int) -> float:
 
 def main(url: str, count: int, kind: str, processes: int) -> None:
     sent = uvloop.run(fill(url, count))
-    command = [sys.executable, __file__, url, "work", kind]
+    command = [sys.executable, __file__, url, "work", kind, str(processes)]
     running = [
         subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(processes)
     ]
@@ -87,6 +98,6 @@ def main(url: str, count: int, kind: str, processes: int) -> None:
 
 if __name__ == "__main__":
     if sys.argv[2] == "work":
-        uvloop.run(work(sys.argv[1], sys.argv[3]))
+        uvloop.run(work(sys.argv[1], sys.argv[3], int(sys.argv[4])))
     else:
         main(sys.argv[1], int(sys.argv[2]), sys.argv[3], int(sys.argv[4]))

@@ -1,6 +1,6 @@
-"""procrastinate's drain of waiting no-op jobs with concurrency 100.
+"""procrastinate's drain of waiting jobs that sleep for so long, with concurrency 100.
 
-usage: procrastinate_drain.py URL COUNT
+usage: procrastinate_drain.py URL COUNT [SECONDS]
 """
 
 import asyncio
@@ -12,7 +12,7 @@ import psycopg
 from procrastinate import PsycopgConnector
 
 
-async def main(url: str, count: int) -> None:
+async def main(url: str, count: int, seconds: float) -> None:
     app = procrastinate.App(connector=PsycopgConnector(conninfo=url))
     done = 0
     first = last = 0.0
@@ -20,6 +20,8 @@ async def main(url: str, count: int) -> None:
     @app.task(name="noop")
     async def noop(number: int) -> None:
         nonlocal done, first, last
+        if seconds:
+            await asyncio.sleep(seconds)
         done += 1
         last = time.perf_counter()
         first = first or last
@@ -38,4 +40,4 @@ async def main(url: str, count: int) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main(sys.argv[1], int(sys.argv[2])))
+    asyncio.run(main(sys.argv[1], int(sys.argv[2]), float([*sys.argv, "0"][3])))

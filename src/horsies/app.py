@@ -5,7 +5,18 @@ import os
 import threading
 from collections.abc import Awaitable, Callable, Generator, Sequence
 from contextlib import contextmanager
-from typing import Any, Literal, ParamSpec, Protocol, TypedDict, TypeVar, Unpack, overload
+from functools import cached_property
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Literal,
+    ParamSpec,
+    Protocol,
+    TypedDict,
+    TypeVar,
+    Unpack,
+    overload,
+)
 
 from horsies import checking
 from horsies.broker.postgres import PostgresBroker
@@ -17,7 +28,6 @@ from horsies.result import TaskError, TaskResult
 from horsies.result.broker import BrokerResult
 from horsies.results.handle import TaskHandle
 from horsies.results.reading import AnyResult, decode_untyped
-from horsies.scheduling.schedules import Schedules
 from horsies.sending.task_function import AsyncRegisteredTask, RegisteredTask
 from horsies.tasks import discovery
 from horsies.tasks.checks import Execution
@@ -34,6 +44,9 @@ from horsies.workflows.nodes import AnyNode, Node, OnError, SuccessPolicy
 from horsies.workflows.sending_events import send_event, send_event_async
 from horsies.workflows.spec import WorkflowSpec
 from horsies.workflows.start import start_many, start_many_async
+
+if TYPE_CHECKING:
+    from horsies.scheduling.schedules import Schedules
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -98,7 +111,6 @@ class Horsies:
         self._is_suppressed = False
         self._workflow_builders: list[WorkflowBuilder] = []
         self.events = EventRegistry()
-        self.schedules = Schedules(self)
 
     @overload
     def task(
@@ -233,6 +245,13 @@ class Horsies:
         self, name: str, key: str, payload: object = None, *, connection: Any = None
     ) -> BrokerResult[None]:
         return await send_event_async(self, name, key, payload, connection=connection)
+
+    @cached_property
+    def schedules(self) -> "Schedules":
+        """See and steer the schedules of this app."""
+        from horsies.scheduling.schedules import Schedules  # most apps have none
+
+        return Schedules(self)
 
     def handle(self, task_id: str) -> TaskHandle[Any]:
         """A handle on a stored task, by its id."""

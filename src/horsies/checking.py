@@ -13,7 +13,6 @@ from horsies.config import AppConfig
 from horsies.config.exceptions import default_code_problems, mapper_problems
 from horsies.errors import ConfigurationError, HorsiesError, SourceLocation, TaskDefinitionError
 from horsies.result import BUILTIN_CODE_REGISTRY, Err, OperationalErrorCode
-from horsies.scheduling.validate import schedule_problems
 from horsies.tasks.definition import TaskDefinition
 from horsies.tasks.discovery import import_problems, loaded_modules
 from horsies.tasks.options import read_task_options
@@ -90,7 +89,11 @@ def _undecorated_builders(app: CheckedApp) -> Iterator[HorsiesError]:
 
 def _schedules(app: CheckedApp) -> Iterator[HorsiesError]:
     config = app.config.schedule
-    for schedule in config.schedules if config is not None and config.enabled else ():
+    if config is None or not config.enabled:
+        return
+    from horsies.scheduling.validate import schedule_problems
+
+    for schedule in config.schedules:
         if schedule.enabled:
             yield from schedule_problems(app, schedule)
 

@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from functools import lru_cache
 
-from cronsim import CronSim, CronSimError
-
 _ABBREVIATIONS = {
     "@hourly": "0 * * * *",
     "@daily": "0 0 * * *",
@@ -54,6 +52,8 @@ class CronTimes:
 @lru_cache(maxsize=1024)
 def read_cron(expression: str) -> CronTimes:
     """Read an expression; ValueError says what is wrong with it."""
+    from cronsim import CronSim, CronSimError  # apps without cron expressions do not need it
+
     text = _ABBREVIATIONS.get(expression.strip().lower(), expression)
     fields = text.split()
     if len(fields) != 5:

@@ -7,8 +7,6 @@ import socket
 from functools import cache
 from pathlib import Path
 
-import psutil
-
 from horsies.clock import since_boot
 from horsies.recovery.statements import LostRun
 
@@ -24,6 +22,8 @@ def host_key() -> str:
         boot_id = Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
         namespace = Path("/proc/self/ns/pid").stat()
     except OSError:  # not Linux: no containers either
+        import psutil
+
         return f"{socket.gethostname()}:{int(psutil.boot_time())}"
     return f"{boot_id}:{namespace.st_dev}:{namespace.st_ino}"
 
@@ -32,6 +32,8 @@ def process_started_at(pid: int) -> float | None:
     """When a living process began, in seconds since boot; `None` for one gone or a zombie."""
     if pid <= 0:  # a row may say anything
         return None
+    import psutil  # only workers ask; producers start without it
+
     booted_at = psutil.boot_time()
     try:
         process = psutil.Process(pid)

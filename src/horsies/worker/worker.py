@@ -13,8 +13,6 @@ from horsies.executors.in_loop import InLoopExecutor
 from horsies.recovery.begun_slots import BegunSlots, create_begun_slots
 from horsies.recovery.death_watch import DeathWatch
 from horsies.recovery.reaper import Reaper
-from horsies.scheduling.process import fire_until
-from horsies.scheduling.scheduler import Scheduler
 from horsies.worker.buffer import Buffer
 from horsies.worker.cancel_watch import CancelWatch
 from horsies.worker.claim_news import ClaimNews
@@ -175,6 +173,9 @@ class Worker:
         """Send what is scheduled until the drain begins, if this worker was told to."""
         if not self.context.settings.has_scheduler:
             return []
+        from horsies.scheduling.process import fire_until
+        from horsies.scheduling.scheduler import Scheduler
+
         database = self._app.get_broker().database
         firing = fire_until(self.stopping, asyncio.Event(), Scheduler(self._app), database)
         return [group.create_task(firing, name="scheduler")]

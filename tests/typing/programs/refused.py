@@ -2,6 +2,7 @@
 
 from typing import assert_type
 
+import horsies
 from horsies import Horsies, TaskError, TaskHandle, TaskResult
 
 app = Horsies()
@@ -50,3 +51,7 @@ def wrong_results() -> None:
     handle.info(include_resutl=True)  # refused
     assert_type(sent.unwrap().get().ok_value, str)  # refused
     print(text)
+
+
+def wrong_names() -> None:
+    print(horsies.Hosries)  # refused
