@@ -130,18 +130,10 @@ class Worker:
         try:
             async with asyncio.TaskGroup() as lasting:  # ends last: heartbeats outlive the drain
                 completing = lasting.create_task(self._completer.run(), name="completer")
+                woken = (self._cancel_watch, pings, self._claim_news, self._workflows)
                 running = [
                     completing,
-                    lasting.create_task(
-                        repeat(self._cancel_watch, self._cancel_watch.woken), name="cancel watch"
-                    ),
-                    lasting.create_task(repeat(pings, pings.woken), name="ping answers"),
-                    lasting.create_task(
-                        repeat(self._claim_news, self._claim_news.woken), name="claim news"
-                    ),
-                    lasting.create_task(
-                        repeat(self._workflows, self._workflows.woken), name="workflows"
-                    ),
+                    *(lasting.create_task(repeat(one, one.woken), name=one.name) for one in woken),
                     lasting.create_task(self._retry_notifier.run(), name="retry notifier"),
                     lasting.create_task(self.loop_watch.run(), name="loop watch"),
                     lasting.create_task(heartbeat.run(), name="heartbeat"),
