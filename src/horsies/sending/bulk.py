@@ -19,7 +19,7 @@ from horsies.sending.rows import NewTask
 Arguments: TypeAlias = tuple[Any, ...] | Mapping[str, Any]
 Handles: TypeAlias = list[AnyHandle]
 
-_IDS_AT_ONCE = 1_000
+_FIRST_IDS, _MOST_IDS = 16, 1_024  # made at once: a call for one task must not make a thousand
 
 
 class _RefusedError(Exception):
@@ -74,10 +74,8 @@ async def send_many_async(
 def _rows(prepared: PreparedSend, calls: Iterable[object]) -> Iterator[NewTask]:
     """Rows as they are needed: the server stores the first while the next are encoded."""
     sent_at = utc_now()
-    ids: Iterator[str] = iter(())
+    ids = _ids()
     for position, call in enumerate(calls):
-        if position % _IDS_AT_ONCE == 0:
-            ids = iter(new_ids(_IDS_AT_ONCE))
         row: Result[NewTask, TaskSendError]
         if position and prepared.options.unique_key is not None:
             row = refused("a unique key names one task; give each task its own by send()")
@@ -91,6 +89,13 @@ def _rows(prepared: PreparedSend, calls: Iterable[object]) -> Iterator[NewTask]:
             error = row.err_value
             raise _RefusedError(replace(error, message=f"call {position}: {error.message}"))
         yield row.ok_value
+
+
+def _ids() -> Iterator[str]:
+    count = _FIRST_IDS
+    while True:
+        yield from new_ids(count)
+        count = min(2 * count, _MOST_IDS)
 
 
 def _handles(

@@ -47,6 +47,8 @@ _MAX_ROWS = 1_000
 _MAX_BYTES = 8_000_000
 # The server ends a COPY with work per row (the trigger): far longer than that ever takes.
 _S_PER_COPIED_ROW = 0.001
+# COPY takes four round trips, which pays for more rows than these.
+_FEW_ROWS = 50
 _COPY_ROWS = 250  # small enough that the server starts early, large enough to be cheap
 
 
@@ -107,16 +109,22 @@ class Enqueuer:
         return receipts
 
     def copy(self, rows: Iterator[NewTask]) -> list[str]:
-        """Write plain rows (fresh ids, no unique key, due at once) by COPY, all or none.
+        """Write plain rows (fresh ids, no unique key, due at once), all or none.
 
-        Returns their ids. They are taken from the iterator while the server stores the earlier
-        ones, and not kept.
+        Returns their ids. Few are written by one statement, many by COPY: taken from the iterator
+        while the server stores the earlier ones, and not kept.
         """
         # A first call that is refused, or none at all, never reaches the database.
         first = list(islice(rows, _COPY_ROWS))
         if not first:
             return []
         self._database.ensure_schema()
+        if len(first) == 1:
+            self._database.call(direct_send(), plain_fields(first[0]))
+            return [first[0].id]
+        if len(first) <= _FEW_ROWS and sum(map(_size, first)) < _MAX_BYTES:
+            (receipts,) = self._database.run(send_tasks(first))
+            return [receipt.task_id for receipt in receipts]
         with self._database.pool.connection() as connection:
             return self._copy_rows(connection, first, rows)
 
@@ -198,13 +206,18 @@ def batches(rows: Sequence[NewTask]) -> Iterable[Sequence[NewTask]]:
     """Cut rows into batches bounded by rows and by bytes."""
     start = size = 0
     for position, row in enumerate(rows):
-        row_size = len(row.args or "") + len(row.kwargs or "") + 400
+        row_size = _size(row)
         if position > start and (position - start >= _MAX_ROWS or size + row_size > _MAX_BYTES):
             yield rows[start:position]
             start, size = position, 0
         size += row_size
     if start < len(rows):
         yield rows[start:]
+
+
+def _size(row: NewTask) -> int:
+    """About how many bytes a statement needs for it."""
+    return len(row.args or "") + len(row.kwargs or "") + 400
 
 
 def read_receipt(row: NewTask, receipt: Receipt) -> EnqueueResult:
