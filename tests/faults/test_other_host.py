@@ -157,7 +157,7 @@ def test_tasks_taken_ahead_of_a_lost_host_go_back_without_an_attempt(database_ur
         unbegun = {play.numbers[task_id] for task_id, is_beyond in taken.items() if is_beyond}
         begun = {number for number in play.begun() if number >= 300}
         assert len(begun) == 2
-        assert len(unbegun) > 10
+        assert unbegun, "it takes ahead what it has seen to be short"
         assert not unbegun & begun
         play.start_worker("--processes", "1")
         ids = [task_id for task_id, is_beyond in taken.items() if is_beyond]

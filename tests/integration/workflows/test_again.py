@@ -1,5 +1,6 @@
 """What happens again: retries from a node, and workers that stop meanwhile."""
 
+import asyncio
 from collections.abc import Callable
 from typing import Any
 
@@ -49,11 +50,25 @@ async def test_stopping_worker_leaves_children_to_those_that_stay(
 
     node: SubWorkflowNode[int] = SubWorkflowNode(workflow_def=Child, node_id="sub")
     spec = app.workflow("parent", [node], definition_key="parent_again.v1")
+    gate = asyncio.Event()
+
+    @app.task("holds")
+    async def holds() -> TaskResult[int, TaskError]:
+        await gate.wait()
+        return TaskResult(ok=1)
+
+    held = good(await holds.send_async())
+
+    async def is_running() -> bool:
+        return bool(db.status(held.task_id) == "RUNNING")
+
     async with working(app) as worker:
-        worker.stopping.set()
+        await eventually_async(is_running)
+        worker.stop()  # it drains as long as the task runs
         handle = good(await spec.start_async())
         await worker._workflows.run_once()
         states = db.execute("select status from horsies_workflow_tasks")
+        gate.set()
         assert [row["status"] for row in states] == ["READY"]
 
     async with working(app):
