@@ -4,10 +4,13 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 TESTS  ?= tests
-JOBS   ?= 3
+JOBS   ?= 4
 MINUTES ?= 30
 # The PostgreSQL versions of test-postgres-matrix.
 VERSIONS ?= 14 15 16 17 18
+
+# The tests start hundreds of interpreters: none of them should compile our modules anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-fast test-postgres-matrix check format faults faults-long soak bench bench-quick bench-curves docs release-fixture clean
