@@ -1,7 +1,8 @@
 """A worker killed at each commit point in the life of a workflow: it ends all the same."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -11,7 +12,7 @@ import pytest
 from horsies import SleepNode, SubWorkflowNode, WorkflowHandle
 from support.eventually import eventually
 from support.faults import IS_SHORT, Scene, scene
-from support.proxy import Side, proxied
+from support.proxy import Proxy, Side, proxied
 
 pytestmark = [pytest.mark.faults, pytest.mark.slow, pytest.mark.timeout(120)]
 
@@ -20,9 +21,9 @@ STATES = "select status from horsies_workflow_tasks where node_id = %s"
 
 
 def _start(play: Scene) -> WorkflowHandle[Any]:
-    """A task, a nap, a child of two tasks, a last task."""
+    """A task that takes a moment, a nap, a child of two tasks, a last task."""
     task = play.module.coroutine
-    one = task.node(node_id="one")(number=1)
+    one = task.node(node_id="one")(number=1, seconds=0.5)
     nap = SleepNode(duration=timedelta(seconds=1), waits_for=[one], node_id="nap")
     child: Any = SubWorkflowNode(workflow_def=play.module.Pair, waits_for=[nap], node_id="child")
     last = task.node(node_id="last", waits_for=[child])(number=2)
@@ -60,6 +61,7 @@ POINTS = {
     "completion": Point("horsies_advance_tasks"),
     "wake": Point("horsies_wake_nodes", _napping, is_before=False),
     "look for children": Point("horsies_ready_subworkflows", _napping, is_before=False),
+    "mark of a node that runs": Point("horsies_mark_running_nodes"),
     "start of a child": Point("horsies_start_workflows"),
     "recovery": Point("horsies_recover_workflows", _stuck),
 }
@@ -92,21 +94,51 @@ def test_worker_killed_at(name: str, side: Side, database_url: str) -> None:
 def test_starter_cut_off_at_its_start_stores_one_workflow(side: Side, database_url: str) -> None:
     with proxied(database_url) as (proxy, url), scene(url) as play:
         play.app.get_broker().database.ensure_schema()
-        hold = proxy.hold("horsies_start_workflows", side=side)
-
-        def hang_up() -> None:
-            hold.wait()
-            proxy.hang_up()
-
-        cutting = threading.Thread(target=hang_up)
-        cutting.start()
-        handle = _start(play)
-        cutting.join()
+        with _cut_off(proxy, "horsies_start_workflows", side):
+            handle = _start(play)
 
         assert play.scalar("select count(*) from horsies_workflows") == 1
         play.start_worker("--processes", "1")
         assert handle.get(60_000).unwrap() == 2
         _assert_explained(play)
+
+
+@pytest.mark.parametrize("side", ["asked", "answered"])
+@pytest.mark.parametrize("act", ["pause", "resume", "cancel"])
+def test_steering_cut_off_in_flight(act: str, side: Side, database_url: str) -> None:
+    with proxied(database_url) as (proxy, url), scene(url) as play:
+        handle = _start(play)
+        if act == "resume":
+            assert handle.pause().unwrap()
+        with _cut_off(proxy, f"horsies_{act}_workflow", side):
+            answer = getattr(handle, act)()
+
+        assert answer.is_ok()
+        if act == "pause":
+            assert handle.resume().unwrap()
+        play.start_worker("--processes", "1")
+        if act == "cancel":
+            eventually(lambda: play.scalar("select count(*) from horsies_worker_states") > 0)
+            assert str(handle.status().unwrap().value) == "CANCELLED"
+            assert play.begun().total() == 0
+        else:
+            assert handle.get(60_000).unwrap() == 2
+            _assert_explained(play)
+
+
+@contextmanager
+def _cut_off(proxy: Proxy, statement: str, side: Side) -> Iterator[None]:
+    """Hang up on whoever sends the statement in the block, before it arrives or its answer does."""
+    hold = proxy.hold(statement, side=side)
+
+    def hang_up() -> None:
+        hold.wait()
+        proxy.hang_up()
+
+    cutting = threading.Thread(target=hang_up)
+    cutting.start()
+    yield
+    cutting.join()
 
 
 def _assert_explained(play: Scene) -> None:

@@ -142,3 +142,25 @@ def test_permit_names_the_last_that_is_known_to_be_committed() -> None:
     lanes[0].in_flight = 20
     begun = [permits.for_waiting() for _ in range(2)]
     assert [(one.number, one.last_number) for one in begun if one] == [(1, 0), (2, 0)]
+
+
+def test_tasks_that_arrive_when_all_others_have_ended_do_not_wait_for_an_end() -> None:
+    """Their claim was asked for by a full lane and answered late."""
+    lanes = [lane(2)]
+    permits = Permits(lanes)
+    lanes[0].in_flight = 100
+    (request,), permit = permits.for_claim([LaneRequest(5)])
+    lanes[0].in_flight = 0
+    if permit is not None:
+        permits.grant(permit, [])
+
+    lanes[0].in_flight += 5
+    taken = [held((request.ahead_from or 0) + n) for n in range(5)]
+    begun = [task for task in taken if permits.may_begin(task)]
+
+    assert begun == []
+    assert permits.are_urgent()
+    urgent = permits.for_waiting()
+    assert urgent is not None
+    assert permits.grant(urgent, []).permitted == taken[:4]
+    assert not permits.are_urgent()

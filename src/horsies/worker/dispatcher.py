@@ -74,6 +74,8 @@ class Dispatcher:
         for task in unwelcome:  # taken for short ones: another worker may begin them at once
             self._done(task, NotBegun())
         self._accept(accepted)
+        if self.permits.are_urgent():
+            self._completer.wake()
 
     def grant(self, permit: PermitRequest, voided: Sequence[int | None]) -> None:
         """A permit is committed: what it covers begins, what recovery has taken back does not."""
@@ -153,6 +155,8 @@ class Dispatcher:
 
     def hand_back_waiting(self, *, longer_than_s: float) -> int:
         """Give back what has waited for its slot too long, behind something that takes its time."""
+        if self.permits.are_urgent():
+            self._completer.wake()
         oldest = monotonic() - longer_than_s
         crowded = {n for n, lane in enumerate(self._lanes, start=1) if lane.in_flight > lane.slots}
         if not crowded:

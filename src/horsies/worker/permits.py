@@ -70,8 +70,14 @@ class _LanePermits:
 
     def _room(self) -> int:
         """How many may still be handed to the executor, which has the others."""
-        handed_count = self._lane.in_flight - len(self.waiting)
-        return self._lane.slots + self._reach - handed_count
+        return self._lane.slots + self._reach - self._handed_count()
+
+    def _handed_count(self) -> int:
+        return self._lane.in_flight - len(self.waiting)
+
+    def is_idle(self) -> bool:
+        """Whether slots are free while tasks wait: no end need come that would bring a permit."""
+        return bool(self.waiting) and self._handed_count() < self._lane.slots
 
     def admit(self, permitted: int, voided: int) -> Admitted:
         admitted = Admitted([], [])
@@ -136,6 +142,10 @@ class Permits:
         if permitted == [lane.permitted for lane in self._lanes]:
             return None
         return self._series["finish"].next(permitted)
+
+    def are_urgent(self) -> bool:
+        """Whether a permit must not wait for the next write of ends: there may be none."""
+        return any(lane.is_idle() for lane in self._lanes)
 
     def may_begin(self, task: HeldTask) -> bool:
         """Whether a task that was just taken may begin; if not, it waits here for its permit."""

@@ -31,7 +31,11 @@ begin
         coalesce(enqueued_at, now_at + make_interval(secs => delay_s), now_at), good_until, max_retries,
         task_options, enqueue_sha, now_at, now_at);
     commit;
-    perform horsies_tell_new(array[id], array[queue_name], false);
+    begin
+        perform horsies_tell_new(array[id], array[queue_name], false);
+    exception when others then  -- what is committed must not be answered with an error
+        null;
+    end;
 end $$;
 
 -- horsies_send_tasks: horsies_enqueue_tasks for a batch, whose receipts it returns as two arrays in input order.
@@ -65,7 +69,11 @@ begin
     from horsies_enqueue_tasks(id, task_name, queue_name, priority, args, kwargs, sent_at, enqueued_at, delay_s, good_until,
         max_retries, task_options, enqueue_sha, unique_key, unique_stored, tags) r;
     commit;
-    perform horsies_tell_new(array_agg(n.id), array_agg(n.queue_name), cardinality(id) > 10)
-    from (select min(i.id) as id, i.queue_name from unnest(id, queue_name, outcomes) i(id, queue_name, outcome)
-          where i.outcome = 'created' group by i.queue_name, case when cardinality(id) <= 10 then i.id end) n;
+    begin
+        perform horsies_tell_new(array_agg(n.id), array_agg(n.queue_name), cardinality(id) > 10)
+        from (select min(i.id) as id, i.queue_name from unnest(id, queue_name, outcomes) i(id, queue_name, outcome)
+              where i.outcome = 'created' group by i.queue_name, case when cardinality(id) <= 10 then i.id end) n;
+    exception when others then
+        null;
+    end;
 end $$;
