@@ -15,7 +15,7 @@ from horsies.worker.held_task import Completion, HeldTask
 from horsies.workflows import statements
 from support.database import OK, Database, at, connect
 from support.workflow_model import ModelNode as N
-from support.workflow_rows import Flow, sub_workflow
+from support.workflow_rows import Flow, stop, sub_workflow
 
 pytestmark = [pytest.mark.faults, pytest.mark.slow, pytest.mark.timeout(60)]
 
@@ -95,12 +95,12 @@ def test_completion_of_a_child_waits_for_the_steering_of_its_parent(
     assert parent.status == ("RUNNING" if steer == "pause" else "CANCELLED")
 
 
-@pytest.mark.parametrize("steer", ["pause_workflow", "cancel_workflow"])
+@pytest.mark.parametrize("act", ["pause", "cancel"])
 def test_steering_of_a_parent_waits_for_the_completion_of_its_child(
-    first: Database, second: Database, steer: str
+    first: Database, second: Database, act: str
 ) -> None:
     parent, child, held = parent_and_child(first)
-    behind = Behind(second, getattr(statements, steer)(parent.id))
+    behind = Behind(second, stop(parent.id, act))
 
     with first.connection.transaction():
         for statement in completing(held):
@@ -109,7 +109,7 @@ def test_steering_of_a_parent_waits_for_the_completion_of_its_child(
     behind.end()
 
     assert (child.status, parent.states[0]) == ("COMPLETED", "COMPLETED")
-    assert parent.status == ("PAUSED" if steer == "pause_workflow" else "CANCELLED")
+    assert parent.status == ("PAUSED" if act == "pause" else "CANCELLED")
 
 
 def test_sweep_and_pause_of_one_workflow_do_not_deadlock(first: Database, second: Database) -> None:

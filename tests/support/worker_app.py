@@ -90,6 +90,29 @@ def nothing() -> TaskResult[None, TaskError]:
     return TaskResult(ok=None)
 
 
+@app.task("begin_in_child", **_queue)
+def begin_in_child(number: int) -> TaskResult[float, TaskError]:
+    """When user code began, by the clock that all processes of this machine share."""
+    return TaskResult(ok=_begun_at())
+
+
+@app.task("begin_in_thread", execution="blocking", **_queue)
+def begin_in_thread(number: int) -> TaskResult[float, TaskError]:
+    return TaskResult(ok=_begun_at())
+
+
+@app.task("begin_in_loop", **_queue)
+async def begin_in_loop(number: int) -> TaskResult[float, TaskError]:
+    return TaskResult(ok=_begun_at())
+
+
+def _begun_at() -> float:
+    begun_at = time.monotonic()
+    while time.monotonic() < begun_at + 0.001:
+        pass
+    return begun_at
+
+
 @app.task("send_on", **_queue)
 def send_on(number: int) -> TaskResult[str, TaskError]:
     """A task that sends a task."""

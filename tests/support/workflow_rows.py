@@ -5,6 +5,8 @@ import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from horsies.database.functions import call
+from horsies.database.statement import Scalar, Statement
 from horsies.recovery.statements import recover_workflows
 from horsies.worker.held_task import HeldTask
 from horsies.workflows import statements
@@ -102,6 +104,11 @@ def recover(db: Database) -> int:
     return total
 
 
+def stop(workflow_id: str, act: str) -> Statement[Scalar]:
+    """Pause or cancel within the test's own transaction, which a procedure cannot join."""
+    return call(f"{act}_workflow", Scalar, of_workflow=workflow_id)
+
+
 class Flow:
     """One stored workflow."""
 
@@ -186,13 +193,13 @@ class Flow:
         return held
 
     def pause(self) -> bool | None:
-        return self._steer(statements.pause_workflow(self.id))
+        return self._steer(stop(self.id, "pause"))
 
     def resume(self) -> bool | None:
         return self._steer(statements.resume_workflow(self.id))
 
     def cancel(self) -> bool | None:
-        return self._steer(statements.cancel_workflow(self.id))
+        return self._steer(stop(self.id, "cancel"))
 
     def _steer(self, statement: Any) -> bool | None:
         (answer,) = self.db.run(statement)

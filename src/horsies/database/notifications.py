@@ -11,6 +11,7 @@ CANCEL_CHANNEL = "horsies_cancel"
 DONE_CHANNEL = "task_done"
 STATUS_CHANNEL = "horsies_task_status"
 WORKFLOW_CHANNEL = "horsies_workflow_wake"
+STOP_CHANNEL = "horsies_workflow_stop"
 SCHEDULE_CHANNEL = "horsies_schedules"
 _ANY_QUEUE_CHANNEL = "task_new"
 _MAX_CHANNEL_BYTES = 63  # PostgreSQL's limit for a name

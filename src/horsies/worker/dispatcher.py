@@ -169,14 +169,20 @@ class Dispatcher:
         ]
         withdrawn = 0
         for task in late:
-            lane = self._lanes[task.lane - 1]
-            if self.permits.withdraw(task):
-                self._done(task, NotBegun())
-            elif not lane.executor.withdraw(task.task_id):
-                continue
-            lane.is_stuck = True
-            withdrawn += 1
+            if self.withdraw(task):
+                self._lanes[task.lane - 1].is_stuck = True
+                withdrawn += 1
         return withdrawn
+
+    def withdraw(self, task: HeldTask) -> bool:
+        """Give a task back unless its code may have begun."""
+        if self.permits.withdraw(task):
+            self._done(task, NotBegun())
+            return True
+        return self._lanes[task.lane - 1].executor.withdraw(task.task_id)
+
+    def has_begun(self, task: HeldTask) -> bool:
+        return self._lanes[task.lane - 1].executor.begun_at(task.task_id) is not None
 
     def is_alive(self, task: HeldTask) -> bool:
         """Whether the executor of a running task shows life, or the task waits for its permit."""

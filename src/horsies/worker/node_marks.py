@@ -1,6 +1,6 @@
 """Shows which nodes of workflows run: a node whose task runs for longer than a moment is marked.
 
-Nothing depends on the mark, so most tasks end without one.
+Most tasks end without a mark. Only a pause or cancel waits for it (worker/stopped_nodes.py).
 """
 
 from horsies.clock import monotonic
@@ -30,7 +30,9 @@ class NodeMarks:
         due = [
             task.task_id
             for task in running
-            if task.held_since <= began_before and task.task_id not in self._marked
+            if task.held_since <= began_before
+            and task.task_id not in self._marked
+            and self._dispatcher.has_begun(task)
         ]
         if due:
             await self._connection.run(mark_running_nodes(due))

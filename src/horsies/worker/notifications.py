@@ -21,6 +21,7 @@ from horsies.database.notifications import (
     CANCEL_CHANNEL,
     PING_CHANNEL,
     PONG_CHANNEL,
+    STOP_CHANNEL,
     WORKFLOW_CHANNEL,
     notify,
     queue_channel,
@@ -32,6 +33,7 @@ from horsies.worker.dispatcher import Dispatcher
 from horsies.worker.service_connection import Outage, ServiceConnection
 from horsies.worker.settings import WorkerContext
 from horsies.worker.statements import hold_worker_lock
+from horsies.worker.stopped_nodes import StoppedNodes
 from horsies.worker.workflow_service import WorkflowService
 
 _logger = logging.getLogger("horsies.worker")
@@ -94,6 +96,7 @@ class Heard:
     cancel_watch: CancelWatch
     pings: PingAnswers
     workflows: WorkflowService
+    stopped_nodes: StoppedNodes
 
 
 def start_listener(
@@ -125,6 +128,8 @@ def start_listener(
     listener.subscribe(CANCEL_CHANNEL, _if(heard.cancel_watch.is_concerned, look))
     look_after = _in_loop(loop, heard.workflows.wake)
     listener.subscribe(WORKFLOW_CHANNEL, _if(_always, look_after), only_wakes=True)
+    settle = _in_loop(loop, heard.stopped_nodes.wake)
+    listener.subscribe(STOP_CHANNEL, _if(_always, settle), only_wakes=True)
     return listener
 
 

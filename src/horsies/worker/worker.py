@@ -34,6 +34,7 @@ from horsies.worker.service import Service, repeat
 from horsies.worker.service_connection import Outage, ServiceConnection
 from horsies.worker.settings import WorkerConfig, WorkerContext
 from horsies.worker.snapshots import Snapshots
+from horsies.worker.stopped_nodes import StoppedNodes
 from horsies.worker.workflow_service import WorkflowService
 
 _logger = logging.getLogger("horsies.worker")
@@ -103,6 +104,7 @@ class Worker:
         )
         self._retry_notifier = RetryNotifier(self._serving)
         self._cancel_watch = CancelWatch(self._serving, self._dispatcher, worker_id)
+        self._stopped_nodes = StoppedNodes(self._serving, self._dispatcher, worker_id)
         self._workflows = WorkflowService(
             app,
             self._serving,
@@ -117,7 +119,9 @@ class Worker:
         for lane in self._lanes.all:
             await lane.executor.start()
         pings = PingAnswers(self.context, self._serving, self._dispatcher)
-        heard = Heard(self._claimer, self._cancel_watch, pings, self._workflows)
+        heard = Heard(
+            self._claimer, self._cancel_watch, pings, self._workflows, self._stopped_nodes
+        )
         listener = start_listener(self._session_address, self.context, heard, self._outage)
         self._looks_after_workflows = listener is None or self.context.settings.is_burst
         heartbeat = Heartbeat(
@@ -130,7 +134,13 @@ class Worker:
         try:
             async with asyncio.TaskGroup() as lasting:  # ends last: heartbeats outlive the drain
                 completing = lasting.create_task(self._completer.run(), name="completer")
-                woken = (self._cancel_watch, pings, self._claim_news, self._workflows)
+                woken = (
+                    self._cancel_watch,
+                    pings,
+                    self._claim_news,
+                    self._workflows,
+                    self._stopped_nodes,
+                )
                 running = [
                     completing,
                     *(lasting.create_task(repeat(one, one.woken), name=one.name) for one in woken),

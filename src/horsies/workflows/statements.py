@@ -161,6 +161,12 @@ def mark_running_nodes(task_ids: Sequence[str]) -> Statement[Scalar]:
     return call("mark_running_nodes", Scalar, task_ids=task_ids)
 
 
+def unmarked_stopped_tasks(worker_id: str) -> Statement[Scalar]:
+    """What runs here for a workflow that has stopped, by nodes that nobody has marked."""
+    sql = query("workflows", "unmarked_stopped_tasks")
+    return Statement(sql, {"worker_id": worker_id}, Scalar)
+
+
 def ready_subworkflows(batch_limit: int) -> Statement[ReadySubWorkflow]:
     return call("ready_subworkflows", ReadySubWorkflow, batch_limit=batch_limit)
 
@@ -174,7 +180,7 @@ def wake_nodes(batch_limit: int) -> Statement[Woken]:
 
 
 def pause_workflow(workflow_id: str) -> Statement[Scalar]:
-    return call("pause_workflow", Scalar, of_workflow=workflow_id)
+    return call("stop_workflow", Scalar, of_workflow=workflow_id, is_for_good=False)
 
 
 def resume_workflow(workflow_id: str) -> Statement[Scalar]:
@@ -182,7 +188,7 @@ def resume_workflow(workflow_id: str) -> Statement[Scalar]:
 
 
 def cancel_workflow(workflow_id: str) -> Statement[Scalar]:
-    return call("cancel_workflow", Scalar, of_workflow=workflow_id)
+    return call("stop_workflow", Scalar, of_workflow=workflow_id, is_for_good=True)
 
 
 def retry_workflow(workflow_id: str, from_node: str | None) -> Statement[Scalar]:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from horsies.workflows import statements
 from support.database import FAILURE, OK, Database
 from support.workflow_model import Model, ModelNode
-from support.workflow_rows import end_tasks, stored
+from support.workflow_rows import end_tasks, stop, stored
 
 QUICK = settings(
     max_examples=150,
@@ -83,7 +83,7 @@ def test_every_graph_goes_as_the_model_says(db: Database, data: st.DataObject) -
             assert db.run(statements.resume_workflow(workflow_id))[0].value is True
         elif choice < 0.1:
             model.pause()
-            db.run(statements.pause_workflow(workflow_id))
+            db.run(stop(workflow_id, "pause"))
         else:
             chosen = chance.sample(open_indices, chance.randint(1, len(open_indices)))
             outcomes = {index: chance.random() < 0.7 for index in chosen}

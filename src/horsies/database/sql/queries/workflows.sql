@@ -18,6 +18,15 @@ left join horsies_tasks t on t.id = n.task_id and n.status = 'ENQUEUED'
 where n.workflow_id = %(workflow_id)s and (%(node_id)s::text is null or n.node_id = %(node_id)s)
 order by n.task_index limit 100000;
 
+-- name: unmarked_stopped_tasks
+select t.id
+from horsies_tasks t
+join horsies_workflow_tasks n on n.task_id = t.id
+join horsies_workflows w on w.id = n.workflow_id
+where t.status = 'RUNNING' and t.claimed_by_worker_id = %(worker_id)s and t.is_workflow_task
+  and n.status = 'ENQUEUED' and w.status in ('PAUSED', 'CANCELLED')
+limit 2000;
+
 -- name: list_workflows
 -- The newest of those that no other workflow has started; what ended is counted without reading the nodes.
 select w.id, w.name, w.status, greatest(coalesce(t.task_index + 1, 0) - w.open_nodes, 0) as done_count,

@@ -1,6 +1,6 @@
 -- Pause, resume and cancel: a change of status for a workflow and its children at any depth; what it means for tasks and nodes
 -- follows from horsies_follow_workflow_status.  Locks: the workflow's tree; horsies_tasks.
--- Caller: workflows/handle.py.  Each answers whether it changed anything; null when there is no such workflow.
+-- Caller: workflows/handle.py; pause and cancel by horsies_stop_workflow.  Each answers whether it changed anything; null when there is no such workflow.
 
 -- horsies_workflow_tree: a workflow and all that are below it, from the top down.
 create or replace function horsies_workflow_tree(of_workflow text) returns table (workflow_id text, depth integer)
@@ -88,6 +88,44 @@ begin
         perform horsies_advance_nodes(horsies_end_workflows(tree));
     end if;
     return was_open;
+end $$;
+
+-- horsies_has_unmarked_runs: whether a worker holds tasks of this tree of which nobody has said yet that they have begun.
+create or replace function horsies_has_unmarked_runs(of_workflow text) returns boolean
+language plpgsql stable
+set search_path from current
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+as $$
+begin
+    return exists (
+        select from horsies_workflow_tree(of_workflow) w
+        join horsies_workflow_tasks n on n.workflow_id = w.workflow_id
+        join horsies_tasks t on t.id = n.task_id
+        where n.status || '' = 'ENQUEUED' and t.status || '' = 'RUNNING');
+end $$;
+
+-- horsies_stop_workflow: pauses a workflow, or cancels it for good, commits, and answers when none of its tasks can begin any more.
+-- Caller: workflows/handle.py, workflows/steering.py.
+-- A task is RUNNING before its turn has come in its worker. The workers are told; they give back what has not begun and mark the
+-- nodes of what has (worker/stopped_nodes.py). A worker that does not do so within half a second is not waited for.
+create or replace procedure horsies_stop_workflow(of_workflow text, is_for_good boolean, inout is_changed boolean)
+language plpgsql
+as $$
+begin
+    is_changed := case when is_for_good then horsies_cancel_workflow(of_workflow) else horsies_pause_workflow(of_workflow) end;
+    commit;
+    begin
+        if is_changed and horsies_has_unmarked_runs(of_workflow) then
+            for look in 1..100 loop
+                exit when not horsies_has_unmarked_runs(of_workflow);
+                perform pg_sleep(0.005);
+            end loop;
+        end if;
+    exception when others then  -- what is committed must not be answered with an error
+        null;
+    end;
 end $$;
 
 -- horsies_decide_workflows: looks at all that may go on in workflows: nodes whose join is decided, waits that are over, places for

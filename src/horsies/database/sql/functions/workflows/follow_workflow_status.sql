@@ -23,6 +23,9 @@ begin
         where n.workflow_id = new.id and n.status in ('ENQUEUED', 'RUNNING') and t.status || '' in ('PENDING', 'CLAIMED', 'RUNNING')
         order by t.id for update of t) t;
 
+    if new.status in ('PAUSED', 'CANCELLED') and own_tasks <> '{}' and horsies_may_notify() then
+        perform pg_notify('horsies_workflow_stop', '');
+    end if;
     if new.status = 'PAUSED' then
         update horsies_tasks t set is_held = true, updated_at = now_at where t.id = any (own_tasks);
         update horsies_tasks t set status = 'PENDING', claimed = false, claimed_at = null, claimed_by_worker_id = null, claim_expires_at = null

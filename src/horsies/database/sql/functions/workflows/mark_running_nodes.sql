@@ -1,6 +1,6 @@
--- horsies_mark_running_nodes: ENQUEUED -> RUNNING for nodes whose task has begun, for those who look; it decides nothing, so that
--- a node that ends soon is spared it.
--- Caller: worker/node_marks.py.  Locks: horsies_workflow_tasks, skipping locked rows.
+-- horsies_mark_running_nodes: ENQUEUED -> RUNNING for nodes whose task has begun, for those who look and for a call that stops the
+-- workflow; a node that ends soon is spared it.
+-- Caller: worker/node_marks.py, worker/stopped_nodes.py.  Locks: horsies_workflow_tasks, skipping locked rows.
 create or replace function horsies_mark_running_nodes(task_ids text[]) returns integer
 language plpgsql
 set search_path from current
