@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, time, timedelta
 from typing import Any
 
 import pytest
@@ -10,6 +10,7 @@ import pytest
 from horsies import (
     CronSchedule,
     CustomQueueConfig,
+    DailySchedule,
     Horsies,
     IntervalSchedule,
     Overlap,
@@ -217,6 +218,35 @@ async def test_deleted_state_is_made_anew_without_firing(new_app: NewApp, db: Da
 
     assert await scheduler.run_once() == 0
     assert state(db)["next_run_at"] > datetime.now(UTC)
+
+
+async def test_deletion_that_was_not_told_is_found_by_looks_at_some_at_a_time(
+    new_app: NewApp, db: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scheduler = Scheduler(app_with(new_app, *(schedule(f"s{n:03}") for n in range(250))))
+    await scheduler.run_once()
+    monkeypatch.setattr("horsies.scheduling.scheduler._POLL_S", 0.0)
+    scheduler._look_for_missing_at = 0.0
+    db.execute("delete from horsies_schedule_state where schedule_name = 's249'")
+
+    passes = 0
+    while db.value("select count(*) from horsies_schedule_state") < 250:
+        assert await scheduler.run_once() == 0
+        passes += 1
+
+    assert passes == 3
+
+
+async def test_start_that_is_moved_earlier_counts_before_the_first_run(
+    new_app: NewApp, db: Database
+) -> None:
+    later, sooner = (datetime.now(UTC) + timedelta(days=days) for days in (20, 3))
+    pattern = DailySchedule(time=time(12))
+    await Scheduler(app_with(new_app, schedule(pattern=pattern, start_at=later))).run_once()
+
+    await Scheduler(app_with(new_app, schedule(pattern=pattern, start_at=sooner))).run_once()
+
+    assert sooner <= state(db)["next_run_at"] < sooner + timedelta(days=1)
 
 
 async def test_overlap_is_skipped_and_said(new_app: NewApp, db: Database) -> None:

@@ -1,6 +1,6 @@
 -- horsies_init_schedules: the state rows of an owner's schedules. Missing ones are made and wait for their first slot. Only if it syncs,
--- as a starting scheduler does, changed ones wait for their next slot, those that had ended and have slots again go on, and those that
--- are neither named nor added at run time are deleted.
+-- as a starting scheduler does, changed ones wait for their next slot, those that had ended and have slots again go on, those that
+-- never ran and may run earlier (their start was moved) do so, and those that are neither named nor added at run time are deleted.
 -- Callers: scheduling/scheduler.py, scheduling/finding.py.  Locks: horsies_schedule_state, by name.
 -- 'new'; 'kept'; 'changed'; 'taken' (another owner has this name).
 create or replace function horsies_init_schedules(
@@ -30,7 +30,7 @@ begin
             return query select wanted.name, 'new';
             continue;
         end if;
-        select s.owner, s.config_hash, s.next_run_at into state from horsies_schedule_state s where s.schedule_name = wanted.name for update;
+        select s.owner, s.config_hash, s.next_run_at, s.run_count into state from horsies_schedule_state s where s.schedule_name = wanted.name for update;
         if state.owner <> schedule_owner then
             return query select wanted.name, 'taken';
         elsif syncs and state.config_hash is distinct from wanted.hash then
@@ -38,7 +38,8 @@ begin
             where s.schedule_name = wanted.name;
             return query select wanted.name, 'changed';
         else
-            if syncs and state.next_run_at is null and wanted.next_run_at is not null then
+            if syncs and (state.next_run_at is null and wanted.next_run_at is not null
+                    or state.run_count = 0 and wanted.next_run_at < state.next_run_at) then
                 update horsies_schedule_state s set next_run_at = wanted.next_run_at, updated_at = now_at where s.schedule_name = wanted.name;
             end if;
             return query select wanted.name, 'kept';
