@@ -139,7 +139,7 @@ POINTS = {
     "hand-back": Point("horsies_return_tasks", _to_be_handed_back, (1, 1), HOLDING_BACK),
     "interruption": Point("horsies_interrupt_tasks", _to_be_interrupted, (0, 0), runs_when_cut=0),
     "cancellation of a run": Point(
-        "horsies_cancel_running_tasks", _to_be_cancelled, (2, 1), ends=("COMPLETED", "CANCELLED")
+        "horsies_cancel_running_tasks", _to_be_cancelled, (1, 1), ends=("CANCELLED", "CANCELLED")
     ),
     "expiry": Point(
         "horsies_sweep", _overdue, (0, 0), runs_when_cut=0, ends=("EXPIRED", "EXPIRED")

@@ -110,7 +110,8 @@ def test_steering_cut_off_in_flight(act: str, side: Side, database_url: str) -> 
         handle = _start(play)
         if act == "resume":
             assert handle.pause().unwrap()
-        with _cut_off(proxy, f"horsies_{act}_workflow", side):
+        statement = "horsies_resume_workflow" if act == "resume" else "horsies_stop_workflow"
+        with _cut_off(proxy, statement, side):
             answer = getattr(handle, act)()
 
         assert answer.is_ok()

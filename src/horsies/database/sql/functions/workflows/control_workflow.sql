@@ -117,12 +117,10 @@ begin
     is_changed := case when is_for_good then horsies_cancel_workflow(of_workflow) else horsies_pause_workflow(of_workflow) end;
     commit;
     begin
-        if is_changed and horsies_has_unmarked_runs(of_workflow) then
-            for look in 1..100 loop
-                exit when not horsies_has_unmarked_runs(of_workflow);
-                perform pg_sleep(0.005);
-            end loop;
-        end if;
+        for look in 1..100 loop  -- also when nothing has changed: the answer of an earlier call may be lost
+            exit when not horsies_has_unmarked_runs(of_workflow);
+            perform pg_sleep(0.005);
+        end loop;
     exception when others then  -- what is committed must not be answered with an error
         null;
     end;
