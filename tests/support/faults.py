@@ -22,7 +22,7 @@ from support.cluster import kill_process
 from support.eventually import eventually
 
 # `make faults` turns the screw; `make test` takes the short form.
-ROUNDS = int(os.environ.get("HORSIES_FAULT_ROUNDS", "4"))
+ROUNDS = int(os.environ.get("HORSIES_FAULT_ROUNDS", "2"))
 IS_SHORT = ROUNDS <= 4
 APP_FILE = Path(__file__).with_name("fault_app.py")
 ENDED = ("COMPLETED", "FAILED", "CANCELLED", "EXPIRED")
