@@ -4,7 +4,8 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 TESTS  ?= tests
-JOBS   ?= 4
+# Many tests wait for a threshold: six processes keep two cores busy.
+JOBS   ?= 6
 MINUTES ?= 30
 # The PostgreSQL versions of test-postgres-matrix.
 VERSIONS ?= 14 15 16 17 18
@@ -21,7 +22,8 @@ help: ## list the commands
 $(READY): pyproject.toml requirements/dev.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "horsies needs Python 3.11 or newer; use: make PYTHON=python3.12 ...")'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c requirements/dev.txt -e '.[dev]'
+	@# Most of what is installed is never imported: what is, compiles itself.
+	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check -c requirements/dev.txt -e '.[dev]'
 	@touch $(READY)
 
 setup: $(READY) ## create the virtual environment

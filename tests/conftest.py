@@ -66,7 +66,7 @@ def empty_database_url(server: cluster.Server) -> Iterator[str]:
 @pytest.fixture
 def durable_cluster() -> Iterator[cluster.DurableCluster]:
     """A started server of its own that keeps what it committed, for tests that kill it."""
-    durable = cluster.DurableCluster(cluster.make_directory())
+    durable = cluster.DurableCluster(cluster.give_data(cluster.make_directory()))
     try:
         durable.start()
         yield durable

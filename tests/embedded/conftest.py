@@ -8,7 +8,7 @@ import pytest
 
 from horsies import embedded_postgres
 from horsies.embedded_postgres import EmbeddedServer
-from support.cluster import make_directory, remove_directory
+from support.cluster import give_data, make_directory, remove_directory
 from support.embedded import Holder, Someone, ordinary_user, require_root
 
 
@@ -16,7 +16,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests that start servers of their own take seconds each."""
     for item in items:
         is_ours = Path(__file__).parent in item.path.parents
-        if is_ours and {"project", "durable_server"} & set(getattr(item, "fixturenames", ())):
+        if is_ours and {"project", "idle_server"} & set(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.slow)
 
 
@@ -24,6 +24,23 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def project() -> Iterator[Path]:
     directory = make_directory()
     yield directory
+    remove_directory(directory)
+
+
+@pytest.fixture
+def has_data(project: Path, request: pytest.FixtureRequest) -> None:
+    """The project's server was started and stopped before, by whom the test calls `someone`."""
+    someone = request.getfixturevalue("someone") if "someone" in request.fixturenames else Someone()
+    give_data(project, uid=someone.uid)
+
+
+@pytest.fixture(scope="session")
+def idle_server() -> Iterator[EmbeddedServer]:
+    """A new server with default settings for tests that only look at it."""
+    directory = make_directory()
+    server = embedded_postgres.acquire(directory, quiet=True)
+    yield server
+    server.release()
     remove_directory(directory)
 
 

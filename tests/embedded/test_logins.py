@@ -24,16 +24,18 @@ def _errors_of_a_login_by_the_server_user(url: str) -> str:
 
 
 @pytest.mark.parametrize("role", ["horsies", "postgres"])
-def test_other_processes_of_the_server_user_cannot_log_in(acquire: Acquire, role: str) -> None:
+def test_other_processes_of_the_server_user_cannot_log_in(
+    idle_server: EmbeddedServer, role: str
+) -> None:
     require_root()
-    server = acquire()
-    url = {"horsies": server.url, "postgres": server.superuser_url}[role]
+    url = {"horsies": idle_server.url, "postgres": idle_server.superuser_url}[role]
 
     errors = _errors_of_a_login_by_the_server_user(url)
 
     assert f'Peer authentication failed for user "{role}"' in errors
 
 
+@pytest.mark.usefixtures("has_data")
 def test_server_of_an_earlier_release_is_closed_at_its_next_start(
     acquire: Acquire, project: Path
 ) -> None:
@@ -54,13 +56,12 @@ def test_server_of_an_earlier_release_is_closed_at_its_next_start(
     assert "Peer authentication failed" in errors
 
 
-def test_root_may_log_in_as_a_role_of_its_own(acquire: Acquire) -> None:
+def test_root_may_log_in_as_a_role_of_its_own(idle_server: EmbeddedServer) -> None:
     require_root()
-    server = acquire()
-    with psycopg.connect(server.superuser_url) as connection:
+    with psycopg.connect(idle_server.superuser_url) as connection:
         connection.execute("create role viewer login")
 
-    with psycopg.connect(server.url.replace("//horsies@", "//viewer@")) as connection:
+    with psycopg.connect(idle_server.url.replace("//horsies@", "//viewer@")) as connection:
         assert connection.execute("select current_user").fetchone() == ("viewer",)
 
 
@@ -77,6 +78,7 @@ def test_rules_can_be_read_but_not_changed_by_the_server_user(acquire: Acquire) 
         assert (found.st_uid, stat.S_IMODE(found.st_mode)) == (0, 0o644)
 
 
+@pytest.mark.usefixtures("has_data")
 def test_server_of_an_ordinary_user_needs_no_rules(hold: Hold, project: Path) -> None:
     holder = hold()
 
@@ -85,8 +87,8 @@ def test_server_of_an_ordinary_user_needs_no_rules(hold: Hold, project: Path) ->
     assert not (project / ".horsies/pg/pg_hba.conf").exists()
 
 
-def test_role_of_the_app_cannot_run_programs(acquire: Acquire) -> None:
-    with psycopg.connect(acquire().url, autocommit=True) as connection:
+def test_role_of_the_app_cannot_run_programs(idle_server: EmbeddedServer) -> None:
+    with psycopg.connect(idle_server.url, autocommit=True) as connection:
         connection.execute("create table printed (line text)")
 
         with pytest.raises(psycopg.errors.InsufficientPrivilege):

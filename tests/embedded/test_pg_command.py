@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import psycopg
+import pytest
 
 
 def _pg(project: Path, *arguments: str, stdin: str = "") -> "subprocess.CompletedProcess[str]":
@@ -27,6 +28,7 @@ def test_url_starts_the_server_and_prints_nothing_else(project: Path) -> None:
         assert connection.info.dbname == "horsies"
 
 
+@pytest.mark.usefixtures("has_data")
 def test_life_of_a_server(project: Path) -> None:
     assert _pg(project, "status").returncode == 1
 
@@ -43,6 +45,7 @@ def test_life_of_a_server(project: Path) -> None:
     assert _pg(project, "stop").stdout == "was not running\n"
 
 
+@pytest.mark.usefixtures("has_data")
 def test_reset_asks_first(project: Path) -> None:
     _pg(project, "url")
     data = project / ".horsies/pg/data"
@@ -62,6 +65,7 @@ def _free_port() -> int:
         return port
 
 
+@pytest.mark.usefixtures("has_data")
 def test_commands_show_the_port(project: Path) -> None:
     port = _free_port()
     refused = _pg(project, "url", "--tcp")
@@ -80,6 +84,7 @@ def test_commands_show_the_port(project: Path) -> None:
     assert selected.stdout == "42\n"
 
 
+@pytest.mark.usefixtures("has_data")
 def test_password_is_printed_only_when_asked_for(project: Path) -> None:
     port = str(_free_port())
     commands = [

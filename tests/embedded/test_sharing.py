@@ -60,6 +60,7 @@ def test_threads_share_one_server(acquire: Acquire, project: Path) -> None:
     assert _log(project).count("ready to accept connections") == 1
 
 
+@pytest.mark.usefixtures("has_data")
 @for_each_account
 def test_killed_server_is_back_with_its_rows(hold: Hold, project: Path) -> None:
     _fill(hold().url)
@@ -71,6 +72,7 @@ def test_killed_server_is_back_with_its_rows(hold: Hold, project: Path) -> None:
     assert _count(hold().url) == 1200
 
 
+@pytest.mark.usefixtures("has_data")
 @for_each_account
 def test_server_outlives_its_supervisor(hold: Hold, project: Path) -> None:
     _fill(hold().url)
@@ -83,6 +85,7 @@ def test_server_outlives_its_supervisor(hold: Hold, project: Path) -> None:
     assert supervisor_of(project).is_running()
 
 
+@pytest.mark.usefixtures("has_data")
 @for_each_account
 def test_reused_pid_neither_stops_a_restart_nor_its_new_owner(
     hold: Hold, project: Path, someone: Someone
@@ -108,6 +111,7 @@ def test_reused_pid_neither_stops_a_restart_nor_its_new_owner(
         innocent.communicate("")
 
 
+@pytest.mark.usefixtures("has_data")
 def test_dead_server_that_nobody_reaps_is_not_taken_for_alive(hold: Hold, project: Path) -> None:
     _fill(hold().url)
     pid, supervisor = postmaster_pid(project), supervisor_of(project)
@@ -122,6 +126,7 @@ def test_dead_server_that_nobody_reaps_is_not_taken_for_alive(hold: Hold, projec
     assert _count(hold().url) == 1200
 
 
+@pytest.mark.usefixtures("has_data")
 def test_lost_socket_is_made_anew(hold: Hold, project: Path) -> None:
     _fill(hold().url)
 
@@ -130,6 +135,7 @@ def test_lost_socket_is_made_anew(hold: Hold, project: Path) -> None:
     assert _count(hold().url) == 1200
 
 
+@pytest.mark.usefixtures("has_data")
 @for_each_account
 def test_killing_the_last_user_stops_the_server(hold: Hold, project: Path) -> None:
     holder = hold(idle_timeout=0.5)
@@ -142,6 +148,7 @@ def test_killing_the_last_user_stops_the_server(hold: Hold, project: Path) -> No
     assert "database system is shut down" in _log(project)
 
 
+@pytest.mark.usefixtures("has_data")
 def test_client_by_url_alone_keeps_the_server(hold: Hold, project: Path) -> None:
     holder = hold(idle_timeout=0.25)
 
@@ -152,6 +159,7 @@ def test_client_by_url_alone_keeps_the_server(hold: Hold, project: Path) -> None
     eventually(lambda: postmaster_pid(project) is None)
 
 
+@pytest.mark.usefixtures("has_data")
 def test_forked_child_keeps_the_reference_of_its_parent(hold: Hold, project: Path) -> None:
     holder = hold(idle_timeout=0.25, may_fork=True)
 
@@ -162,6 +170,7 @@ def test_forked_child_keeps_the_reference_of_its_parent(hold: Hold, project: Pat
     eventually(lambda: postmaster_pid(project) is None)
 
 
+@pytest.mark.usefixtures("has_data")
 def test_arrival_during_the_shutdown_gets_a_new_server(acquire: Acquire, project: Path) -> None:
     acquire(idle_timeout=0).release()
     eventually(lambda: "received fast shutdown" in _log(project))
@@ -173,6 +182,7 @@ def test_arrival_during_the_shutdown_gets_a_new_server(acquire: Acquire, project
     assert _log(project).count("ready to accept connections") == 2
 
 
+@pytest.mark.usefixtures("has_data")
 def test_release_twice_is_harmless(
     acquire: Acquire,
 ) -> None:

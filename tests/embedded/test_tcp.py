@@ -6,6 +6,7 @@ import socket
 import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import psutil
 import psycopg
@@ -14,6 +15,7 @@ import pytest
 from horsies import embedded_postgres
 from horsies.embedded_postgres import EmbeddedServer
 from horsies.errors import ConfigurationError
+from support.cluster import give_data, make_directory, remove_directory
 from support.embedded import Someone, kill9, postmaster_pid
 
 Acquire = Callable[..., EmbeddedServer]
@@ -21,6 +23,7 @@ Acquire = Callable[..., EmbeddedServer]
 _START = """
 import json, sys
 from pathlib import Path
+from urllib.parse import urlsplit
 from horsies.embedded_postgres import acquire
 project, port = json.loads(sys.argv[1])
 print(acquire(Path(project), port=port, idle_timeout=60, quiet=True).tcp_url)
@@ -41,11 +44,32 @@ def taken_port() -> Iterator[int]:
         yield server.getsockname()[1]
 
 
+@pytest.fixture(scope="module")
+def open_server() -> Iterator[EmbeddedServer]:
+    """A server with a port, for tests that only look at it."""
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = probe.getsockname()[1]
+    project = give_data(make_directory())
+    server = embedded_postgres.acquire(project, quiet=True, port=port)
+    yield server
+    server.release()
+    remove_directory(project)
+
+
+def _project(server: EmbeddedServer) -> Path:
+    return server.directory.parents[1]
+
+
+def _port(server: EmbeddedServer) -> int:
+    return urlsplit(server.tcp_url or "").port or 0
+
+
 def _who(url: str) -> tuple[object, ...] | None:
     with psycopg.connect(url) as connection:
         return connection.execute("select current_user, host(inet_server_addr())").fetchone()
 
 
+@pytest.mark.usefixtures("has_data")
 @pytest.mark.parametrize("someone", ["root", "ordinary user"], indirect=True)
 def test_password_in_a_private_file_lets_its_owner_in(
     project: Path, someone: Someone, port: int
@@ -62,17 +86,16 @@ def test_password_in_a_private_file_lets_its_owner_in(
     assert f":{file.read_text().strip()}@" in printed
 
 
-def test_password_does_not_show_in_a_repr(acquire: Acquire, project: Path, port: int) -> None:
-    server = acquire(port=port)
-    password = (server.directory / "password").read_text().strip()
+def test_password_does_not_show_in_a_repr(open_server: EmbeddedServer) -> None:
+    password = (open_server.directory / "password").read_text().strip()
 
-    assert password in (server.tcp_url or "")
-    assert password not in repr(server)
-    assert password not in repr(embedded_postgres.status(project))
+    assert password in (open_server.tcp_url or "")
+    assert password not in repr(open_server)
+    assert password not in repr(embedded_postgres.status(_project(open_server)))
 
 
-def test_nobody_gets_in_without_the_password(acquire: Acquire, port: int) -> None:
-    acquire(port=port)
+def test_nobody_gets_in_without_the_password(open_server: EmbeddedServer) -> None:
+    port = _port(open_server)
 
     with pytest.raises(psycopg.OperationalError, match="password authentication failed"):
         psycopg.connect(f"postgresql://horsies:guess@127.0.0.1:{port}/horsies")
@@ -82,8 +105,8 @@ def test_nobody_gets_in_without_the_password(acquire: Acquire, port: int) -> Non
         psycopg.connect(f"postgresql://postgres:guess@127.0.0.1:{port}/horsies")
 
 
-def test_other_addresses_of_the_machine_are_closed(acquire: Acquire, port: int) -> None:
-    acquire(port=port)
+def test_other_addresses_of_the_machine_are_closed(open_server: EmbeddedServer) -> None:
+    port = _port(open_server)
     found = [address for addresses in psutil.net_if_addrs().values() for address in addresses]
     internet = {a.address for a in found if a.family in (socket.AF_INET, socket.AF_INET6)}
 
@@ -93,6 +116,7 @@ def test_other_addresses_of_the_machine_are_closed(acquire: Acquire, port: int) 
     socket.create_connection(("127.0.0.1", port), timeout=5).close()
 
 
+@pytest.mark.usefixtures("has_data")
 def test_socket_keeps_its_url_and_password_its_value(acquire: Acquire, port: int) -> None:
     plain = acquire()
     assert plain.tcp_url is None
@@ -114,7 +138,7 @@ def test_socket_keeps_its_url_and_password_its_value(acquire: Acquire, port: int
 
 
 def test_long_project_path_has_room_for_a_port(acquire: Acquire, project: Path, port: int) -> None:
-    server = acquire(directory=project / ("d" * 150), port=port)
+    server = acquire(directory=give_data(project / ("d" * 150)), port=port)
 
     assert _who(server.url) == ("horsies", None)
     assert _who(server.tcp_url or "") == ("horsies", "127.0.0.1")
@@ -136,19 +160,21 @@ def test_taken_port_is_named_and_nothing_is_left_behind(
     assert _who(acquire().url) == ("horsies", None)
 
 
-def test_port_belongs_to_the_running_server(acquire: Acquire, port: int, taken_port: int) -> None:
-    server = acquire(port=port)
+def test_port_belongs_to_the_running_server(
+    acquire: Acquire, open_server: EmbeddedServer, taken_port: int
+) -> None:
+    running, port = {"directory": _project(open_server)}, _port(open_server)
 
-    assert acquire(port=port).tcp_url == server.tcp_url
-    assert acquire().tcp_url == server.tcp_url
+    assert acquire(**running, port=port).tcp_url == open_server.tcp_url
+    assert acquire(**running).tcp_url == open_server.tcp_url
     with pytest.raises(ConfigurationError, match=f"already runs on port {port}") as raised:
-        acquire(port=taken_port)
+        acquire(**running, port=taken_port)
     assert "horsies pg stop" in str(raised.value)
-    assert _who(server.tcp_url or "") == ("horsies", "127.0.0.1")
+    assert _who(open_server.tcp_url or "") == ("horsies", "127.0.0.1")
 
 
-def test_server_without_a_port_does_not_get_one(acquire: Acquire, port: int) -> None:
-    acquire()
-
+def test_server_without_a_port_does_not_get_one(
+    acquire: Acquire, idle_server: EmbeddedServer, port: int
+) -> None:
     with pytest.raises(ConfigurationError, match="already runs without a TCP port"):
-        acquire(port=port)
+        acquire(directory=_project(idle_server), port=port)

@@ -5,10 +5,14 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import psutil
+import psycopg
 import pytest
 
+from support import cluster
 from support.cluster import kill_process
 from support.eventually import eventually
 from support.faults import Scene, scene
@@ -16,9 +20,14 @@ from support.proxy import proxied
 
 pytestmark = [pytest.mark.faults, pytest.mark.slow, pytest.mark.timeout(120)]
 
-ELSEWHERE = ("unshare", "--uts", "--pid", "--fork", "--mount-proc", "--kill-child", "sh", "-c",
-             'hostname elsewhere && mount -t tmpfs none /dev/shm && exec "$@"',
-             "sh", sys.executable, "-m")  # fmt: skip
+# Its shared memory is its own. The server's socket may be in ours: it stays where it was.
+_ISOLATE = """
+hostname elsewhere && mount --bind "$1" /mnt && mount -t tmpfs none /dev/shm &&
+mkdir -p "$1" && mount --move /mnt "$1" && shift && exec "$@"
+"""
+_ALONE = ("unshare", "--uts", "--pid", "--fork", "--mount-proc", "--kill-child")
+
+
 QUIET = {"running_stale_threshold_ms": 6_000, "claimed_stale_threshold_ms": 60_000}
 HOLDING_BACK = {"prefetch_buffer": 1, "claim_lease_ms": 60_000}
 
@@ -27,23 +36,32 @@ HOLDING_BACK = {"prefetch_buffer": 1, "claim_lease_ms": 60_000}
 def needs_namespaces() -> None:
     if os.getuid() != 0 or shutil.which("unshare") is None:
         pytest.skip("only root can give a process another host name and pids of its own")
-    tried = subprocess.run([*ELSEWHERE[:6], "true"], capture_output=True, text=True, check=False)
+    tried = subprocess.run([*_ALONE, "true"], capture_output=True, text=True, check=False)
     if tried.returncode:
         pytest.skip(f"no namespaces here: {tried.stderr.strip()}")
 
 
-def _start_elsewhere(play: Scene) -> "subprocess.Popen[bytes]":
+@pytest.fixture
+def elsewhere() -> tuple[str, ...]:
+    """How to start Python's modules on another machine."""
+    run_directory = str(cluster.run_directory())
+    return (*_ALONE, "sh", "-c", _ISOLATE, "sh", run_directory, sys.executable, "-m")
+
+
+def _start_elsewhere(play: Scene, elsewhere: tuple[str, ...]) -> "subprocess.Popen[bytes]":
     """A worker elsewhere that runs one task and holds another as a claim."""
     play.send("child", range(2), -1)
-    worker = play.start_worker("--processes", "1", python=ELSEWHERE)
+    worker = play.start_worker("--processes", "1", python=elsewhere)
     eventually(lambda: play.begun().total() == 1 and play.count("CLAIMED") == 1, within=30)
     assert play.scalar("select hostname from horsies_worker_states limit 1") == "elsewhere"
     return worker
 
 
-def test_claims_come_back_with_the_session_runs_with_the_threshold(database_url: str) -> None:
+def test_claims_come_back_with_the_session_runs_with_the_threshold(
+    database_url: str, elsewhere: tuple[str, ...]
+) -> None:
     with scene(database_url, app=HOLDING_BACK, recovery=QUIET) as play:
-        worker = _start_elsewhere(play)
+        worker = _start_elsewhere(play, elsewhere)
         play.send("child", range(2, 3), -1)
         here = play.start_worker("--processes", "1")
         eventually(lambda: play.begun()[2] == 1, within=30)
@@ -67,10 +85,12 @@ def test_claims_come_back_with_the_session_runs_with_the_threshold(database_url:
         assert here.poll() is None
 
 
-def test_living_worker_elsewhere_is_left_alone(database_url: str) -> None:
+def test_living_worker_elsewhere_is_left_alone(
+    database_url: str, elsewhere: tuple[str, ...]
+) -> None:
     """Its pids exist here as other processes, or not at all; its slots may be in our memory."""
     with scene(database_url, app=HOLDING_BACK, recovery=QUIET) as play:
-        _start_elsewhere(play)
+        _start_elsewhere(play, elsewhere)
         for _ in range(2):
             play.start_worker("--processes", "1")
 
@@ -140,18 +160,46 @@ _TAKEN_AHEAD = (
 )
 
 
-def test_tasks_taken_ahead_of_a_lost_host_go_back_without_an_attempt(database_url: str) -> None:
+# What waits behind a long task goes back by itself after a quarter of a second: not while this
+# lock is held.
+_HOLDABLE_RETURNS = """
+create function wait_for_returns() returns trigger language plpgsql as $$
+begin
+    perform pg_advisory_xact_lock(4711);
+    return new;
+end $$;
+create trigger wait_for_returns before update on horsies_tasks for each row
+    when (old.status = 'RUNNING' and new.status = 'PENDING') execute function wait_for_returns();
+"""
+_END_HELD_RETURNS = """
+select pg_terminate_backend(pid, 10000) from pg_locks
+where locktype = 'advisory' and objid = 4711 and not granted
+"""
+
+
+@contextmanager
+def _held_returns(url: str) -> Iterator[None]:
+    """Within the block nothing that runs goes back; what tried to by its end has failed."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(_HOLDABLE_RETURNS)
+        connection.execute("select pg_advisory_lock(4711)")
+        yield
+        connection.execute(_END_HELD_RETURNS)
+
+
+def test_tasks_taken_ahead_of_a_lost_host_go_back_without_an_attempt(
+    database_url: str, elsewhere: tuple[str, ...]
+) -> None:
     """What its permits did not cover cannot have begun; what they covered may have."""
     with scene(database_url, recovery=QUIET) as play:
         play.send_many("coroutine", range(300), 0.003)
-        worker = play.start_worker("--processes", "1", "--concurrency", "2", python=ELSEWHERE)
+        worker = play.start_worker("--processes", "1", "--concurrency", "2", python=elsewhere)
         eventually(lambda: play.count("COMPLETED") == 300, within=30)
-        play.send_many("coroutine", range(300, 400), -1)
-        # Soon: what waits behind a long task goes back by itself after a quarter of a second.
-        eventually(lambda: play.begun().total() == 302, within=10)
-
-        for process in psutil.Process(worker.pid).children():
-            kill_process(process.pid)
+        with _held_returns(database_url):
+            play.send_many("coroutine", range(300, 400), -1)
+            eventually(lambda: play.begun().total() == 302, within=10)
+            for process in psutil.Process(worker.pid).children():
+                kill_process(process.pid)
 
         taken = dict(play.rows(_TAKEN_AHEAD))
         unbegun = {play.numbers[task_id] for task_id, is_beyond in taken.items() if is_beyond}

@@ -22,7 +22,7 @@ from support.workflow_rows import Flow, recover
 
 pytestmark = [pytest.mark.faults, pytest.mark.slow, pytest.mark.timeout(300)]
 
-EXAMPLES = int(os.environ.get("HORSIES_FAULT_EXAMPLES", "150"))
+EXAMPLES = int(os.environ.get("HORSIES_FAULT_EXAMPLES", "75"))
 ENDED = ("COMPLETED", "FAILED", "CANCELLED")
 
 

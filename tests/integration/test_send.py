@@ -16,6 +16,7 @@ from horsies.codes import TaskSendErrorCode
 from horsies.config import CustomQueueConfig, PostgresConfig, QueueMode
 from horsies.result import TaskError, TaskResult
 from horsies.sending.errors import TaskSendError
+from horsies.sending.statements import direct_send
 from horsies.tasks.retry import RetryPolicy
 from support.apps import bad, good
 from support.database import Database
@@ -44,6 +45,17 @@ def test_send_stores_a_pending_row(app: Horsies, db: Database) -> None:
     assert row["task_options"] == '{"retry_policy":null,"good_until":null}'
     assert (row["claimed"], row["retry_count"], row["max_retries"]) == (False, 0, 0)
     assert row["is_workflow_task"] is False
+
+
+def test_connection_prepared_by_a_thread_that_was_first_too_is_used(
+    app: Horsies, db: Database
+) -> None:
+    first = good(app.tasks["add"].send(1, b=2))
+
+    direct_send.cache_clear()  # as for threads that meet in it: each has its own, one is kept
+    second = good(app.tasks["add"].send(1, b=2))
+
+    assert db.status(first.task_id) == db.status(second.task_id) == "PENDING"
 
 
 def test_call_without_arguments_stores_nulls(new_app: Callable[..., Horsies], db: Database) -> None:

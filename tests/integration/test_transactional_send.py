@@ -2,23 +2,19 @@
 
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager
-from contextlib import contextmanager as context
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import asyncpg
 import psycopg
 import pytest
-from psycopg import AsyncConnection, Connection
-from sqlalchemy import NullPool, create_engine
+from psycopg import Connection
+from sqlalchemy import create_engine
 from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
-from sqlalchemy.orm import Session, scoped_session, sessionmaker
+from sqlalchemy.orm import sessionmaker
 
 from horsies import AppConfig, Horsies, PostgresConfig, TaskError, TaskResult, TaskSendErrorCode
-
-Finish = Callable[[], object]
-FinishAsync = Callable[[], Awaitable[object]]
+from support.transactions import AWAITABLE, BLOCKING, alchemy_url
 
 
 @pytest.fixture
@@ -38,117 +34,19 @@ def make_app(database_url: str, **broker: Any) -> Horsies:
     return app
 
 
-def alchemy_url(url: str, driver: str) -> str:
-    return url.replace("postgresql:", f"postgresql+{driver}:")
-
-
-@context
-def psycopg_connection(url: str) -> Iterator[tuple[Any, Finish, Finish]]:
-    with psycopg.connect(url) as connection:
-        yield connection, connection.commit, connection.rollback
-
-
-@context
-def sqlalchemy_connection(url: str) -> Iterator[tuple[Any, Finish, Finish]]:
-    engine = create_engine(alchemy_url(url, "psycopg"), poolclass=NullPool)
-    with engine.connect() as connection:
-        yield connection, connection.commit, connection.rollback
-
-
-@context
-def sqlalchemy_session(url: str) -> Iterator[tuple[Any, Finish, Finish]]:
-    engine = create_engine(alchemy_url(url, "psycopg"), poolclass=NullPool)
-    with Session(engine) as session:
-        yield session, session.commit, session.rollback
-
-
-@context
-def sqlalchemy_scoped_session(url: str) -> Iterator[tuple[Any, Finish, Finish]]:
-    engine = create_engine(alchemy_url(url, "psycopg"), poolclass=NullPool)
-    session = scoped_session(sessionmaker(engine))
-    yield session, session.commit, session.rollback
-    session.remove()
-
-
-@asynccontextmanager
-async def async_psycopg(url: str) -> AsyncIterator[tuple[Any, FinishAsync, FinishAsync]]:
-    async with await AsyncConnection.connect(url) as connection:
-        yield connection, connection.commit, connection.rollback
-
-
-@asynccontextmanager
-async def plain_asyncpg(url: str) -> AsyncIterator[tuple[Any, FinishAsync, FinishAsync]]:
-    connection = await asyncpg.connect(url)
-    transaction = connection.transaction()
-    await transaction.start()
-    yield connection, transaction.commit, transaction.rollback
-    await connection.close()
-
-
-@asynccontextmanager
-async def pooled_asyncpg(url: str) -> AsyncIterator[tuple[Any, FinishAsync, FinishAsync]]:
-    async with asyncpg.create_pool(url, min_size=1, max_size=1) as pool, pool.acquire() as lent:
-        transaction = lent.transaction()
-        await transaction.start()
-        yield lent, transaction.commit, transaction.rollback
-
-
-def async_connection(driver: str) -> Any:
-    @asynccontextmanager
-    async def open_it(url: str) -> AsyncIterator[tuple[Any, FinishAsync, FinishAsync]]:
-        engine = create_async_engine(alchemy_url(url, driver), poolclass=NullPool)
-        async with engine.connect() as connection:
-            yield connection, connection.commit, connection.rollback
-
-    return open_it
-
-
-def async_session(driver: str) -> Any:
-    @asynccontextmanager
-    async def open_it(url: str) -> AsyncIterator[tuple[Any, FinishAsync, FinishAsync]]:
-        engine = create_async_engine(alchemy_url(url, driver), poolclass=NullPool)
-        async with AsyncSession(engine) as session:
-            yield session, session.commit, session.rollback
-
-    return open_it
-
-
-Open = Callable[[str], AbstractContextManager[tuple[Any, Finish, Finish]]]
-OpenAsync = Callable[[str], AbstractAsyncContextManager[tuple[Any, FinishAsync, FinishAsync]]]
-
-BLOCKING = pytest.mark.parametrize(
-    "open_connection",
-    [psycopg_connection, sqlalchemy_connection, sqlalchemy_session, sqlalchemy_scoped_session],
-    ids=lambda opener: opener.__name__,
-)
-AWAITABLE = pytest.mark.parametrize(
-    "open_connection",
-    [
-        async_psycopg,
-        plain_asyncpg,
-        pooled_asyncpg,
-        async_connection("psycopg"),
-        async_connection("asyncpg"),
-        async_session("psycopg"),
-        async_session("asyncpg"),
-    ],
-    ids=[
-        "psycopg", "asyncpg", "asyncpg from a pool", "SQLAlchemy connection, psycopg",
-        "SQLAlchemy connection, asyncpg", "SQLAlchemy session, psycopg",
-        "SQLAlchemy session, asyncpg",
-    ],
-)  # fmt: skip
+BY_DRIVER = pytest.mark.parametrize("driver", BLOCKING)
+BY_AWAITABLE_DRIVER = pytest.mark.parametrize("driver", AWAITABLE)
 
 
 def stored(app: Horsies, task_id: str) -> bool:
     return app.handle(task_id).info().unwrap() is not None
 
 
-@BLOCKING
+@BY_DRIVER
 def test_a_task_is_stored_when_its_transaction_commits(
-    open_connection: Open, app: Horsies, database_url: str
+    driver: str, app: Horsies, database_url: str
 ) -> None:
-    with open_connection(database_url) as (connection, commit, _):
+    with BLOCKING[driver](database_url) as (connection, commit, _):
         handle = app.tasks["greet"].with_options(connection=connection).send("Ann").unwrap()
         before = stored(app, handle.task_id)
         commit()
@@ -156,22 +54,22 @@ def test_a_task_is_stored_when_its_transaction_commits(
     assert (before, stored(app, handle.task_id), handle.created) == (False, True, True)
 
 
-@BLOCKING
+@BY_DRIVER
 def test_a_task_vanishes_when_its_transaction_rolls_back(
-    open_connection: Open, app: Horsies, database_url: str
+    driver: str, app: Horsies, database_url: str
 ) -> None:
-    with open_connection(database_url) as (connection, _, rollback):
+    with BLOCKING[driver](database_url) as (connection, _, rollback):
         handle = app.tasks["greet"].with_options(connection=connection).send("Ann").unwrap()
         rollback()
 
     assert not stored(app, handle.task_id)
 
 
-@AWAITABLE
+@BY_AWAITABLE_DRIVER
 async def test_an_awaited_send_is_stored_when_its_transaction_commits(
-    open_connection: OpenAsync, app: Horsies, database_url: str
+    driver: str, app: Horsies, database_url: str
 ) -> None:
-    async with open_connection(database_url) as (connection, commit, _):
+    async with AWAITABLE[driver](database_url) as (connection, commit, _):
         sent = await app.tasks["greet"].with_options(connection=connection).send_async("Ann")
         before = stored(app, sent.unwrap().task_id)
         await commit()
@@ -179,11 +77,11 @@ async def test_an_awaited_send_is_stored_when_its_transaction_commits(
     assert (before, stored(app, sent.unwrap().task_id)) == (False, True)
 
 
-@AWAITABLE
+@BY_AWAITABLE_DRIVER
 async def test_an_awaited_send_vanishes_when_its_transaction_rolls_back(
-    open_connection: OpenAsync, app: Horsies, database_url: str
+    driver: str, app: Horsies, database_url: str
 ) -> None:
-    async with open_connection(database_url) as (connection, _, rollback):
+    async with AWAITABLE[driver](database_url) as (connection, _, rollback):
         sent = await app.tasks["greet"].with_options(connection=connection).send_async("Ann")
         await rollback()
 

@@ -3,6 +3,7 @@
 import os
 import shutil
 import signal
+import subprocess
 import tempfile
 import uuid
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import psutil
 import psycopg
 from psycopg import sql
 
@@ -21,6 +23,8 @@ from support.urls import changed
 
 RUN_DIRECTORY = "HORSIES_TEST_RUN_DIRECTORY"  # set by the controlling process, inherited by workers
 CONFIGURED_URL = "HORSIES_TEST_DATABASE_URL"
+_SHARED_MEMORY = Path("/dev/shm")
+_ROOM_BYTES = 4 * 2**30  # the run's server may keep 1 GB of write-ahead log
 
 
 def fast_settings(directory: Path) -> dict[str, str]:
@@ -160,11 +164,24 @@ def end_run() -> None:
     remove_directory(run_directory())
 
 
-def make_directory() -> Path:
+def make_directory(*, holds_programs: bool = False) -> Path:
     """A short temporary directory that the server's user can reach, unlike pytest's own."""
-    directory = Path(tempfile.mkdtemp(prefix="horsies-test-"))
+    place = None if holds_programs else _memory()
+    directory = Path(tempfile.mkdtemp(prefix="horsies-test-", dir=place))
     directory.chmod(0o755)
     return directory
+
+
+def _memory() -> Path | None:
+    """Where files are kept in memory, if there is room; programs often may not run from there.
+
+    On a disk a clone of the template costs four times the CPU time, and every commit of a durable
+    server waits. A killed server finds its files again in both places.
+    """
+    if not os.access(_SHARED_MEMORY, os.W_OK):
+        return None
+    is_roomy = shutil.disk_usage(_SHARED_MEMORY).free >= _ROOM_BYTES
+    return _SHARED_MEMORY if is_roomy and psutil.virtual_memory().available >= _ROOM_BYTES else None
 
 
 def remove_directory(directory: Path) -> None:
@@ -189,6 +206,32 @@ def kill_count() -> int:
 
 def _kills() -> Path:
     return run_directory() / "kills"
+
+
+def give_data(project: Path, *, uid: int | None = None) -> Path:
+    """Give a project the data of a new server, as its first start would make them in a second.
+
+    They are a copy of data that a server made, once for all processes of the run, and belong to
+    the server's user or to `uid`.
+    """
+    copied = locate(project).data
+    copied.parent.mkdir(parents=True)
+    subprocess.run(["cp", "-a", _new_data(), copied], check=True)
+    if uid is not None:
+        subprocess.run(["chown", "-R", str(uid), project / ".horsies"], check=True)
+    return project
+
+
+def _new_data() -> Path:
+    data = run_directory() / "new-data"
+    with locks.exclusive(run_directory() / "new-data.lock", within=120):
+        if not data.exists():
+            project = run_directory() / "new-project"
+            project.mkdir()
+            embedded_postgres.acquire(project, quiet=True).release()
+            embedded_postgres.stop(project)
+            locate(project).data.rename(data)
+    return data
 
 
 class DurableCluster:

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from support.each import assert_each
+
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "horsies"
 MODULES = sorted(SOURCE.rglob("*.py"))
@@ -128,8 +130,7 @@ def nesting(node: ast.AST, depth: int = 0) -> int:
     return deepest
 
 
-@pytest.mark.parametrize("path", MODULES, ids=name_of)
-def test_modules_are_small_and_say_what_they_are_for(path: Path) -> None:
+def check_module(path: Path) -> None:
     docstring = ast.get_docstring(tree_of(path))
 
     assert len(path.read_text().splitlines()) <= FACADES.get(name_of(path), MODULE_LIMIT)
@@ -137,8 +138,11 @@ def test_modules_are_small_and_say_what_they_are_for(path: Path) -> None:
     assert len(docstring.splitlines()) <= 5
 
 
-@pytest.mark.parametrize("path", MODULES, ids=name_of)
-def test_functions_and_classes_are_small(path: Path) -> None:
+def test_modules_are_small_and_say_what_they_are_for() -> None:
+    assert_each(MODULES, check_module)
+
+
+def check_sizes(path: Path) -> None:
     classes = [node for node in ast.walk(tree_of(path)) if isinstance(node, ast.ClassDef)]
 
     assert [f.name for f in functions(path) if length(f) > FUNCTION_LIMIT] == []
@@ -146,8 +150,11 @@ def test_functions_and_classes_are_small(path: Path) -> None:
     assert [c.name for c in classes if length(c) > CLASS_LIMIT] == []
 
 
-@pytest.mark.parametrize("path", MODULES, ids=name_of)
-def test_modules_lean_on_few_of_our_own(path: Path) -> None:
+def test_functions_and_classes_are_small() -> None:
+    assert_each(MODULES, check_sizes)
+
+
+def check_imports(path: Path) -> None:
     imported = {
         node.module
         for node in ast.walk(tree_of(path))
@@ -157,16 +164,22 @@ def test_modules_lean_on_few_of_our_own(path: Path) -> None:
     assert len(imported) <= OWN_IMPORTS_LIMIT or name_of(path) in MANY_IMPORTS
 
 
-@pytest.mark.parametrize("path", SQL_FUNCTIONS, ids=name_of)
-def test_sql_functions_are_small_and_explained(path: Path) -> None:
+def test_modules_lean_on_few_of_our_own() -> None:
+    assert_each(MODULES, check_imports)
+
+
+def check_sql_function(path: Path) -> None:
     lines = path.read_text().splitlines()
 
     assert len(lines) <= SQL_FUNCTION_LIMIT
     assert lines[0].startswith("-- ")
 
 
-@pytest.mark.parametrize("path", MODULES, ids=name_of)
-def test_there_is_no_sql_in_python(path: Path) -> None:
+def test_sql_functions_are_small_and_explained() -> None:
+    assert_each(SQL_FUNCTIONS, check_sql_function)
+
+
+def check_for_sql(path: Path) -> None:
     docstrings = {
         id(node.body[0].value)
         for node in ast.walk(tree_of(path))
@@ -185,6 +198,10 @@ def test_there_is_no_sql_in_python(path: Path) -> None:
     ]
 
     assert found == [] or name_of(path) in SQL_IN_PYTHON
+
+
+def test_there_is_no_sql_in_python() -> None:
+    assert_each(MODULES, check_for_sql)
 
 
 @pytest.mark.parametrize(
@@ -214,8 +231,7 @@ def catches_everything(handler: ast.ExceptHandler) -> bool:
     return not caught.isdisjoint({"Exception", "BaseException"}) and not only_cleans_up
 
 
-@pytest.mark.parametrize("path", MODULES, ids=name_of)
-def test_unknown_exceptions_are_caught_only_where_a_reason_stands(path: Path) -> None:
+def check_handlers(path: Path) -> None:
     handlers = [node for node in ast.walk(tree_of(path)) if isinstance(node, ast.ExceptHandler)]
 
     lines = path.read_text().splitlines()
@@ -227,8 +243,11 @@ def test_unknown_exceptions_are_caught_only_where_a_reason_stands(path: Path) ->
     assert bool(broad) is (name_of(path) in BROAD_EXCEPTS)
 
 
-@pytest.mark.parametrize("path", [*MODULES, *TESTS, *SQL_FUNCTIONS], ids=name_of)
-def test_nothing_is_left_for_later_or_for_one_machine(path: Path) -> None:
+def test_unknown_exceptions_are_caught_only_where_a_reason_stands() -> None:
+    assert_each(MODULES, check_handlers)
+
+
+def check_words(path: Path) -> None:
     text = path.read_text()
 
     # Written apart, so that this file does not find itself.
@@ -236,8 +255,11 @@ def test_nothing_is_left_for_later_or_for_one_machine(path: Path) -> None:
     assert [word for word in words if word in text] == []
 
 
-@pytest.mark.parametrize("path", TESTS, ids=name_of)
-def test_tests_fake_no_database_and_do_not_sleep(path: Path) -> None:
+def test_nothing_is_left_for_later_or_for_one_machine() -> None:
+    assert_each([*MODULES, *TESTS, *SQL_FUNCTIONS], check_words)
+
+
+def check_fakes(path: Path) -> None:
     imported: set[str] = set()
     for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.Import):
@@ -259,8 +281,11 @@ def test_tests_fake_no_database_and_do_not_sleep(path: Path) -> None:
     assert sleeping == []
 
 
-@pytest.mark.parametrize("path", TESTS, ids=name_of)
-def test_every_test_can_fail(path: Path) -> None:
+def test_tests_fake_no_database_and_do_not_sleep() -> None:
+    assert_each(TESTS, check_fakes)
+
+
+def check_asserts(path: Path) -> None:
     def asserts(function: Function) -> bool:
         return any(
             isinstance(node, ast.Assert)
@@ -273,3 +298,7 @@ def test_every_test_can_fail(path: Path) -> None:
 
     silent = {test.name for test in tests if not asserts(test)}
     assert silent - PROMISE_NOT_TO_RAISE == set()
+
+
+def test_every_test_can_fail() -> None:
+    assert_each(TESTS, check_asserts)

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from support.each import assert_each
+
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "horsies"
 SQL = SOURCE / "database" / "sql"
@@ -129,13 +131,15 @@ def numbered(letter: str) -> frozenset[int]:
     return frozenset(int(n) for n in re.findall(rf"^\| {letter}(\d+) \|", text, re.MULTILINE))
 
 
-@pytest.mark.parametrize("path", FILES, ids=name_of)
-def test_every_file_named_in_a_comment_exists(path: Path) -> None:
+def check_files(path: Path) -> None:
     assert [found for found in PATH.findall(prose(path)) if not exists(found)] == []
 
 
-@pytest.mark.parametrize("path", FILES, ids=name_of)
-def test_every_section_decision_and_rule_named_in_a_comment_exists(path: Path) -> None:
+def test_every_file_named_in_a_comment_exists() -> None:
+    assert_each(FILES, check_files)
+
+
+def check_rules(path: Path) -> None:
     text = prose(path)
     sections = [f"{page} §{at}" for page, at in SECTION.findall(text) if at not in headings(page)]
     decisions = [n for n in DECISION.findall(text) if not list((ROOT / "docs").rglob(f"{n}-*.md"))]
@@ -146,8 +150,11 @@ def test_every_section_decision_and_rule_named_in_a_comment_exists(path: Path) -
     assert (transitions, statements) == (set(), set())
 
 
-@pytest.mark.parametrize("path", FILES, ids=name_of)
-def test_every_test_and_database_name_in_a_comment_exists(path: Path) -> None:
+def test_every_section_decision_and_rule_named_in_a_comment_exists() -> None:
+    assert_each(FILES, check_rules)
+
+
+def check_names(path: Path) -> None:
     text = prose(path)
     code = path.read_text()
     names = set(DATABASE_NAME.findall(text)) - database_names()
@@ -158,13 +165,20 @@ def test_every_test_and_database_name_in_a_comment_exists(path: Path) -> None:
     assert unknown == []
 
 
-@pytest.mark.parametrize("path", PAGES, ids=name_of)
-def test_every_file_and_test_named_in_a_page_exists(path: Path) -> None:
+def test_every_test_and_database_name_in_a_comment_exists() -> None:
+    assert_each(FILES, check_names)
+
+
+def check_page(path: Path) -> None:
     marked = "\n".join(re.findall(r"`([^`\n]+)`", path.read_text()))
     files = [found for found in PATH.findall(marked) if "NNNN" not in found]
 
     assert [found for found in files if not exists(found)] == []
     assert [found for found in TEST.findall(marked) if not has_test(*found)] == []
+
+
+def test_every_file_and_test_named_in_a_page_exists() -> None:
+    assert_each(PAGES, check_page)
 
 
 @pytest.mark.parametrize(
@@ -190,11 +204,7 @@ def test_a_comment_that_names_what_does_not_exist_is_found(
     file.write_text(f"{'#' if suffix == '.py' else '--'} {comment}\n")
 
     found = 0
-    for check in (
-        test_every_file_named_in_a_comment_exists,
-        test_every_section_decision_and_rule_named_in_a_comment_exists,
-        test_every_test_and_database_name_in_a_comment_exists,
-    ):
+    for check in (check_files, check_rules, check_names):
         try:
             check(file)
         except AssertionError:
@@ -208,8 +218,7 @@ def test_the_contract_numbers_its_rules_without_a_gap() -> None:
     assert numbered("S") == frozenset(range(1, 160))
 
 
-@pytest.mark.parametrize("path", SQL_FUNCTIONS, ids=name_of)
-def test_every_caller_of_a_sql_function_calls_it(path: Path) -> None:
+def check_callers(path: Path) -> None:
     """A Python caller names the statement; a SQL caller names the function."""
     text = path.read_text()
     # Python names a statement without the version of its function.
@@ -226,3 +235,7 @@ def test_every_caller_of_a_sql_function_calls_it(path: Path) -> None:
                 if re.search(rf"(?:function|procedure) horsies_{function}\(", other.read_text())
             ]
             assert any(f"horsies_{name}(" in caller_file.read_text() for name in own), function
+
+
+def test_every_caller_of_a_sql_function_calls_it() -> None:
+    assert_each(SQL_FUNCTIONS, check_callers)

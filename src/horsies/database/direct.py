@@ -12,7 +12,7 @@ from weakref import WeakSet
 import psycopg
 from psycopg import Connection, Cursor
 from psycopg.abc import Buffer
-from psycopg.errors import QueryCanceled, error_from_result
+from psycopg.errors import DuplicatePreparedStatement, QueryCanceled, error_from_result
 from psycopg.pq import ExecStatus
 from psycopg.rows import TupleRow
 
@@ -40,7 +40,9 @@ class DirectCall:
         if connection not in self._prepared:
             numbered = self._sql(f"${number}" for number in range(1, len(values) + 1))
             pgconn.send_prepare(self._name.encode(), numbered)
-            _finish(connection)
+            # Threads that send first at the same moment may each have made an instance of this.
+            with suppress(DuplicatePreparedStatement):
+                _finish(connection)
             self._prepared.add(connection)
         pgconn.send_query_prepared(self._name.encode(), [_text(value) for value in values])
         try:

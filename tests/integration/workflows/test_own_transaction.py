@@ -5,18 +5,16 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-import asyncpg
 import psycopg
 import pytest
 from psycopg import AsyncConnection
-from sqlalchemy import NullPool, create_engine, text
+from sqlalchemy import text
 from sqlalchemy.exc import SQLAlchemyError
-from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
-from sqlalchemy.orm import Session
 
 from horsies import Horsies, TaskError, TaskResult, WorkflowStartErrorCode
 from support.apps import bad, good, working
 from support.database import Database
+from support.transactions import AWAITABLE, BLOCKING
 
 NewApp = Callable[..., Horsies]
 
@@ -41,58 +39,33 @@ def shipping(app: Horsies) -> Any:
     return app.workflow("shipping", [payment, ship()], output=None, definition_key="own.shipping")
 
 
-def alchemy(url: str, driver: str) -> str:
-    return url.replace("postgresql:", f"postgresql+{driver}:")
-
-
 def events(db: Database) -> list[str]:
     return [row["payload"] for row in db.execute("select payload from horsies_events")]
 
 
 @pytest.mark.parametrize("end", ["commit", "rollback"])
-@pytest.mark.parametrize("kind", ["psycopg", "SQLAlchemy connection", "SQLAlchemy session"])
+@pytest.mark.parametrize("driver", ["psycopg", "SQLAlchemy connection", "SQLAlchemy session"])
 def test_event_appears_with_the_users_commit(
-    app: Horsies, db: Database, database_url: str, kind: str, end: str
+    app: Horsies, db: Database, database_url: str, driver: str, end: str
 ) -> None:
-    connection: Any
-    if kind == "psycopg":
-        connection = psycopg.connect(database_url)
-    else:
-        engine = create_engine(alchemy(database_url, "psycopg"), poolclass=NullPool)
-        connection = Session(engine) if kind.endswith("session") else engine.connect()
-
-    good(app.send_event("paid", "42", 5, connection=connection))
-    before = events(db)
-    getattr(connection, end)()
-    connection.close()
+    with BLOCKING[driver](database_url) as begun:
+        good(app.send_event("paid", "42", 5, connection=begun.connection))
+        before = events(db)
+        getattr(begun, end)()
 
     assert before == []
     assert events(db) == (["5"] if end == "commit" else [])
 
 
 @pytest.mark.parametrize("end", ["commit", "rollback"])
-@pytest.mark.parametrize("kind", ["psycopg", "asyncpg", "SQLAlchemy session, asyncpg"])
+@pytest.mark.parametrize("driver", ["psycopg", "asyncpg", "SQLAlchemy session, asyncpg"])
 async def test_event_sent_awaitably_appears_with_the_users_commit(
-    app: Horsies, db: Database, database_url: str, kind: str, end: str
+    app: Horsies, db: Database, database_url: str, driver: str, end: str
 ) -> None:
-    connection: Any
-    if kind == "psycopg":
-        connection = await AsyncConnection.connect(database_url)
-        finish = getattr(connection, end)
-    elif kind == "asyncpg":
-        connection = await asyncpg.connect(database_url)
-        transaction = connection.transaction()
-        await transaction.start()
-        finish = getattr(transaction, end)
-    else:
-        engine = create_async_engine(alchemy(database_url, "asyncpg"), poolclass=NullPool)
-        connection = AsyncSession(engine)
-        finish = getattr(connection, end)
-
-    good(await app.send_event_async("paid", "42", 5, connection=connection))
-    before = events(db)
-    await finish()
-    await connection.close()
+    async with AWAITABLE[driver](database_url) as begun:
+        good(await app.send_event_async("paid", "42", 5, connection=begun.connection))
+        before = events(db)
+        await getattr(begun, end)()
 
     assert before == []
     assert events(db) == (["5"] if end == "commit" else [])
@@ -112,22 +85,15 @@ async def test_waiting_node_goes_on_with_the_commit_and_not_before(
     assert late.unwrap()["ship"].unwrap() == 5
 
 
-@pytest.mark.parametrize("kind", ["psycopg", "SQLAlchemy"])
+@pytest.mark.parametrize("driver", ["psycopg", "SQLAlchemy connection"])
 def test_failed_transaction_of_the_users_is_a_failed_start_and_a_failed_event(
-    app: Horsies, database_url: str, kind: str
+    app: Horsies, database_url: str, driver: str
 ) -> None:
-    connection: Any
-    if kind == "psycopg":
-        connection = psycopg.connect(database_url)
-    else:
-        engine = create_engine(alchemy(database_url, "psycopg"), poolclass=NullPool)
-        connection = engine.connect()
-    with pytest.raises((psycopg.Error, SQLAlchemyError)):
-        connection.execute("selec" if kind == "psycopg" else text("selec"))
-
-    start = bad(shipping(app).start(connection=connection))
-    event = bad(app.send_event("paid", "42", 5, connection=connection))
-    connection.close()
+    with BLOCKING[driver](database_url) as (connection, *_):
+        with pytest.raises((psycopg.Error, SQLAlchemyError)):
+            connection.execute("selec" if driver == "psycopg" else text("selec"))
+        start = bad(shipping(app).start(connection=connection))
+        event = bad(app.send_event("paid", "42", 5, connection=connection))
 
     assert (start.code, start.retryable) == (WorkflowStartErrorCode.ENQUEUE_FAILED, False)
     assert "transaction is aborted" in start.message

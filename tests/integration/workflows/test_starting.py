@@ -5,13 +5,8 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import asyncpg
-import psycopg
 import pytest
-from psycopg import AsyncConnection
-from sqlalchemy import NullPool, create_engine
-from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
-from sqlalchemy.orm import Session
+from sqlalchemy import text
 
 from horsies import (
     Horsies,
@@ -37,6 +32,7 @@ from support.apps import bad, good, make_app, working
 from support.database import Database
 from support.flows import codes
 from support.proxy import proxied
+from support.transactions import AWAITABLE, BLOCKING
 
 NewApp = Callable[..., Horsies]
 
@@ -343,31 +339,19 @@ async def test_many_started_awaitably_end(app: Horsies) -> None:
     assert [result.unwrap() for result in results] == [6] * 20
 
 
-def alchemy(url: str, driver: str) -> str:
-    return url.replace("postgresql:", f"postgresql+{driver}:")
-
-
 @pytest.mark.parametrize("end", ["commit", "rollback"])
-@pytest.mark.parametrize("kind", ["psycopg", "SQLAlchemy connection", "SQLAlchemy session"])
+@pytest.mark.parametrize("driver", ["psycopg", "SQLAlchemy connection", "SQLAlchemy session"])
 def test_workflow_appears_with_the_users_rows_or_not_at_all(
-    app: Horsies, db: Database, database_url: str, kind: str, end: str
+    app: Horsies, db: Database, database_url: str, driver: str, end: str
 ) -> None:
     db.execute("create table orders (id integer)")
-    connection: Any
-    if kind == "psycopg":
-        connection = psycopg.connect(database_url)
-        insert: Callable[[], Any] = lambda: connection.execute("insert into orders values (1)")  # noqa: E731
-    else:
-        engine = create_engine(alchemy(database_url, "psycopg"), poolclass=NullPool)
-        connection = Session(engine) if kind.endswith("session") else engine.connect()
-        inner = connection.connection() if kind.endswith("session") else connection
-        insert = lambda: inner.exec_driver_sql("insert into orders values (1)")  # noqa: E731
+    insert = "insert into orders values (1)"
 
-    insert()
-    handle = good(doubling(app).start(connection=connection))
-    before = stored(db)
-    getattr(connection, end)()
-    connection.close()
+    with BLOCKING[driver](database_url) as begun:
+        begun.connection.execute(insert if driver == "psycopg" else text(insert))
+        handle = good(doubling(app).start(connection=begun.connection))
+        before = stored(db)
+        getattr(begun, end)()
 
     assert before == (0, 0, 0)
     found = (db.value("select count(*) from orders"), *stored(db))
@@ -376,28 +360,14 @@ def test_workflow_appears_with_the_users_rows_or_not_at_all(
 
 
 @pytest.mark.parametrize("end", ["commit", "rollback"])
-@pytest.mark.parametrize("kind", ["psycopg", "asyncpg", "SQLAlchemy session, asyncpg"])
+@pytest.mark.parametrize("driver", ["psycopg", "asyncpg", "SQLAlchemy session, asyncpg"])
 async def test_workflow_started_awaitably_joins_the_users_transaction(
-    app: Horsies, db: Database, database_url: str, kind: str, end: str
+    app: Horsies, db: Database, database_url: str, driver: str, end: str
 ) -> None:
-    connection: Any
-    if kind == "psycopg":
-        connection = await AsyncConnection.connect(database_url)
-        finish = getattr(connection, end)
-    elif kind == "asyncpg":
-        connection = await asyncpg.connect(database_url)
-        transaction = connection.transaction()
-        await transaction.start()
-        finish = getattr(transaction, end)
-    else:
-        engine = create_async_engine(alchemy(database_url, "asyncpg"), poolclass=NullPool)
-        connection = AsyncSession(engine)
-        finish = getattr(connection, end)
-
-    good(await doubling(app).start_async(connection=connection))
-    before = stored(db)
-    await finish()
-    await connection.close()
+    async with AWAITABLE[driver](database_url) as begun:
+        good(await doubling(app).start_async(connection=begun.connection))
+        before = stored(db)
+        await getattr(begun, end)()
 
     assert before == (0, 0, 0)
     assert stored(db) == ((1, 2, 1) if end == "commit" else (0, 0, 0))
