@@ -23,8 +23,15 @@ def test_earliest_row_of_any_priority_counts(db: Database) -> None:
     assert seconds(db) == pytest.approx(12.5)
 
 
-def test_rows_already_due_do_not_count(db: Database) -> None:
+def test_row_that_has_just_become_due_is_due_now(db: Database) -> None:
     db.insert(enqueued_at=at(-1))
+    db.insert(enqueued_at=at(7))
+
+    assert seconds(db) == 0
+
+
+def test_rows_long_due_do_not_count(db: Database) -> None:
+    db.insert(enqueued_at=at(-6))
     db.insert(enqueued_at=at(7))
 
     assert seconds(db) == pytest.approx(7)
