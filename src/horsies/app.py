@@ -30,7 +30,7 @@ from horsies.results.handle import TaskHandle
 from horsies.results.reading import AnyResult, decode_untyped
 from horsies.sending.task_function import AsyncRegisteredTask, RegisteredTask
 from horsies.tasks import discovery
-from horsies.tasks.checks import Execution
+from horsies.tasks.checks import Execution, refuse_bare
 from horsies.tasks.definition import TaskDefinition, define_task
 from horsies.tasks.queues import resolve_queue, valid_queue_names
 from horsies.tasks.registry import TaskRegistry
@@ -145,6 +145,8 @@ class Horsies:
         `execution` ("process", "async", "blocking"), `timeout_ms`, `soft_timeout_ms`,
         `interruptible`.
         """
+
+        refuse_bare(task_name)
 
         def register(function: Callable[..., Any]) -> AnyTask:
             definition = define_task(function, task_name, config=self.config, **options)

@@ -111,6 +111,7 @@ def _policy_safety(app: CheckedApp) -> Iterator[HorsiesError]:
     )
     for name, task in app.tasks.items():
         owner = f"task {name!r}"
+        yield from task.definition.problems()
         yield from _code_problems(
             task.exception_mapper,
             task.default_unhandled_error_code,

@@ -11,7 +11,7 @@ from types import ModuleType
 from horsies.app import Horsies
 from horsies.codes import ErrorCode
 from horsies.errors import ConfigurationError, HorsiesError, SourceLocation, location_of
-from horsies.tasks.discovery import import_entry, is_path_entry, module_error
+from horsies.tasks.discovery import IMPORT_CURE, import_entry, is_path_entry, module_error
 
 _PROJECT_FILES = ("pyproject.toml", "setup.cfg", "setup.py")
 
@@ -24,6 +24,21 @@ def load_app(locator: str | None) -> Horsies:
     _add_working_directory()
     module = _import(entry)
     return _attribute(module, attribute, entry) if attribute else _only_app(module, entry)
+
+
+def require_tasks(app: Horsies) -> None:
+    """Refuse an app without any task: its worker would fail whatever others send to it."""
+    if app.list_tasks():
+        return
+    modules = app.get_discovered_task_modules()
+    named = f"discover_tasks names {', '.join(modules)}" if modules else "discover_tasks names none"
+    raise ConfigurationError(
+        "this app has no tasks",
+        ErrorCode.TASK_NOT_REGISTERED,
+        notes=[named],
+        help_text='name the modules that define tasks: app.discover_tasks(["tasks"]);\n'
+        "they must use this app, not another one",
+    )
 
 
 def _split(locator: str) -> tuple[str, str | None]:
@@ -66,9 +81,8 @@ def _import(entry: str) -> ModuleType:
             f"file not found: {entry}", "check the path and the working directory"
         ) from None
     except ImportError as error:
-        cure = "check the name; modules are found next to a pyproject.toml or through PYTHONPATH"
         place = location_of(error)
-        raise _refusal(f"cannot import {entry!r}: {error}", cure, place) from error
+        raise _refusal(f"cannot import {entry!r}: {error}", IMPORT_CURE, place) from error
     except Exception as error:  # user code: the module runs while it is imported
         raise module_error(entry, error) from error
     finally:

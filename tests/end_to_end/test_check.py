@@ -172,6 +172,24 @@ def test_a_worker_refuses_to_start_with_the_same_errors(tmp_path: Path) -> None:
     assert "ZeroDivisionError" in done.stderr
 
 
+@pytest.mark.parametrize("command", ["check", "worker"])
+def test_an_app_without_tasks_is_refused(command: str, tmp_path: Path) -> None:
+    files = {"queue_app.py": f"{APP}app.discover_tasks(['other'])\n", "other.py": ""}
+
+    done = run_horsies(write_project(tmp_path, files), command, "queue_app")
+
+    assert done.returncode == 1
+    assert "error[HRS-300]: this app has no tasks" in done.stderr
+    assert "discover_tasks names other" in done.stderr
+
+
+def test_a_module_that_cannot_be_imported_is_looked_for_from_here(tmp_path: Path) -> None:
+    done = run_horsies(tmp_path, "check", "not_there:app")
+
+    assert done.returncode == 1
+    assert "the module must be importable from the working directory" in done.stderr
+
+
 def test_neither_url_nor_embedded_server_names_both_ways_out(tmp_path: Path) -> None:
     project = write_project(tmp_path, {"queue_app.py": "from horsies import *\napp = Horsies()\n"})
 

@@ -56,7 +56,7 @@ BROAD_EXCEPTS = {
     "scheduling/scheduler.py": "user code: serializers of arguments",
     "sending/enqueuer.py": "a bug must reach every caller that waits",
     "sending/transaction.py": "the user's own driver",
-    "tasks/checks.py": "user code: annotations",
+    "tasks/annotations.py": "user code: annotations",
     "tasks/definition.py": "user code: the task function and validators",
     "tasks/discovery.py": "user code: module-level code",
     "worker/heartbeat.py": "the service loop of its thread",

@@ -7,7 +7,7 @@ import click
 
 from horsies.cli.locating import takes_app
 from horsies.cli.worker import LEVELS, joined
-from horsies.locator import load_app
+from horsies.locator import load_app, require_tasks
 
 
 @click.command("check")
@@ -24,5 +24,6 @@ def command(locator: str | None, loglevel: str, *, live: bool) -> None:
     app = load_app(locator)
     if errors := app.check(live=live):
         raise joined(errors)
+    require_tasks(app)
     click.echo("ok: all validations passed")
     click.echo(f"{len(app.list_tasks())} task(s) registered")

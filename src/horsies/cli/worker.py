@@ -19,7 +19,7 @@ from horsies.errors import (
     MultipleValidationErrors,
     ValidationReport,
 )
-from horsies.locator import load_app
+from horsies.locator import load_app, require_tasks
 
 LEVELS = click.Choice(["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"], case_sensitive=False)
 _POSITIVE = click.IntRange(min=1)
@@ -123,6 +123,7 @@ def command(locator: str | None, *, reload: bool, **options: Unpack[WorkerOption
     app.set_role("worker")
     if errors := app.check():
         raise joined(errors)
+    require_tasks(app)
     if options["with_scheduler"]:
         require_schedules(app)
     sys.exit(run_worker(app, locator, options))

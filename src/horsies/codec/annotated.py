@@ -7,6 +7,7 @@ subclasses), the value is written as a tagged shape instead of what pydantic wou
 import collections.abc
 import dataclasses
 import inspect
+import re
 import types
 from functools import lru_cache
 from typing import Annotated, Any, Literal, NewType, TypeVar, Union, cast, get_args, get_origin
@@ -20,7 +21,11 @@ from pydantic import (
     TypeAdapter,
     WrapSerializer,
 )
-from pydantic.errors import PydanticSchemaGenerationError, PydanticUserError
+from pydantic.errors import (
+    PydanticSchemaGenerationError,
+    PydanticUndefinedAnnotation,
+    PydanticUserError,
+)
 from pydantic_core import (
     PydanticSerializationError,
     PydanticSerializationUnexpectedValue,
@@ -46,6 +51,7 @@ from horsies.result import TaskResult
 _CONFIG = ConfigDict(ser_json_bytes="base64", val_json_bytes="base64", ser_json_inf_nan="constants")
 # Pydantic's reader fails at about this depth, but its writer does not.
 _UNREADABLE_DEPTH = 150
+_CLASS_IN_MESSAGE = re.compile(r"schema for (?:<class ')?(.+?)(?:'>)?\. Set")
 _new_type: Any = NewType  # Any: type checkers accept only static types here
 
 
@@ -154,6 +160,24 @@ def build_adapter(annotation: object) -> TypeAdapter[object] | None:
     except (PydanticSchemaGenerationError, PydanticUserError):
         return None
     return adapter if adapter.pydantic_complete else None
+
+
+def schema_problem(annotation: object) -> str | None:
+    """Why values of an annotation can be neither checked nor written; None if they can."""
+    try:
+        adapter = TypeAdapter[object](_new_type("Value", rewrite(annotation)), config=_CONFIG)
+        if not adapter.pydantic_complete:
+            adapter.rebuild(raise_errors=True)
+    except PydanticUndefinedAnnotation as error:
+        return f"it refers to {error.name}, which is not defined where its class is"
+    except PydanticSchemaGenerationError as error:
+        found = _CLASS_IN_MESSAGE.search(str(error))
+        return f"{found[1] if found else annotation} has no schema"
+    except PydanticUserError as error:
+        if error.code == "typed-dict-version":
+            return "typing.TypedDict needs Python 3.12: use typing_extensions.TypedDict"
+        return str(error).partition("\n")[0]
+    return None
 
 
 @lru_cache(maxsize=1)

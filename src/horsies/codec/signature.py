@@ -125,6 +125,12 @@ class SignatureCodec:
         """Whether the function accepts `**kwargs`."""
         return self._extra_name is not None
 
+    def forget(self) -> None:
+        """Read the annotations anew: more of them are known now."""
+        self._plans.clear()
+        for name in ("_fields", "_kwargs_adapter"):
+            self.__dict__.pop(name, None)
+
     def _bind(self, args: tuple[object, ...], kwargs: dict[str, object]) -> _Plan:
         """Reject what the call itself would reject, without the cost of `Signature.bind`."""
         plan = self._plan(len(args))

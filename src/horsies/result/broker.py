@@ -17,6 +17,9 @@ class BrokerOperationError:
     retryable: bool
     exception: BaseException | None = None
 
+    def __str__(self) -> str:
+        return f"{self.code}: {self.message}"
+
 
 BrokerResult: TypeAlias = Result[T, BrokerOperationError]
 

@@ -63,6 +63,7 @@ class PreparedSend:
         self._definition = definition
         self._problem: Err[TaskSendError] | None = None
         self._has_warned = False
+        self._is_checked = False
         try:
             self._prepare()
         except HorsiesError as error:
@@ -130,7 +131,19 @@ class PreparedSend:
 
     def refusal(self) -> Err[TaskSendError] | None:
         """Why nothing can be sent, whatever the arguments."""
-        return suppression(self.app) or self._problem
+        return suppression(self.app) or self._problem or self._unusable()
+
+    def _unusable(self) -> Err[TaskSendError] | None:
+        """Refuse arguments that cannot be checked; by the first send annotations are complete."""
+        if self._is_checked:
+            return None
+        problems = self._definition.problems()
+        self._is_checked = not problems
+        if not problems:
+            return None
+        first = problems[0]
+        message = f"{first.message}: {'; '.join(first.notes)}"
+        return refused(f"{message}; {first.help_text}", first)
 
     def row(
         self, task_id: str, args: tuple[Any, ...], kwargs: dict[str, Any], sent_at: datetime

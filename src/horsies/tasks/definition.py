@@ -18,7 +18,7 @@ from horsies.codec.annotated import codec_for, describe
 from horsies.codec.results import AnyResult, ResultCodec, read_result, serialize_error_payload
 from horsies.codec.signature import ArgumentsError, EncodedArguments, SignatureCodec, byte_count
 from horsies.config import AppConfig
-from horsies.errors import SourceLocation
+from horsies.errors import SourceLocation, TaskDefinitionError
 from horsies.result import (
     BUILTIN_CODE_REGISTRY,
     BuiltInTaskCode,
@@ -31,6 +31,7 @@ from horsies.result import (
 )
 from horsies.result.workflow import WorkflowContextMissingIdError
 from horsies.tasks import checks
+from horsies.tasks.annotations import Annotations
 from horsies.tasks.options import StoredOptions, write_task_options
 from horsies.tasks.queues import resolve_queue
 from horsies.tasks.retry import RetryPolicy
@@ -54,6 +55,7 @@ class TaskDefinition:
     exception_mapper: Mapping[type[BaseException], str] | None
     default_unhandled_error_code: str | None
     returns: checks.ReturnType
+    annotations: Annotations
     signature: SignatureCodec
     results: ResultCodec
 
@@ -81,6 +83,15 @@ class TaskDefinition:
     def soft_timeout_ms(self) -> int | None:
         return self.options.soft_timeout_ms
 
+    def problems(self) -> list[TaskDefinitionError]:
+        """What of the annotations cannot be used, now that all modules have been imported."""
+        self._settle()
+        return self.annotations.problems(f"task {self.name!r}", self.location, self.ok_type)
+
+    def _settle(self) -> None:
+        if self.annotations.resolve_again():
+            self.signature.forget()
+
     def encode_arguments(
         self, args: tuple[object, ...], kwargs: dict[str, object]
     ) -> Result[EncodedArguments, ArgumentsError]:
@@ -91,6 +102,8 @@ class TaskDefinition:
         self, args_json: str | None, kwargs_json: str | None
     ) -> Result[tuple[tuple[object, ...], dict[str, object]], TaskError]:
         """Read stored arguments, ready to be passed to the function."""
+        if not self.annotations.is_settled:
+            self._settle()
         decoded = self.signature.decode(args_json, kwargs_json)
         if isinstance(decoded, Err):
             return Err(
@@ -214,9 +227,10 @@ def define_task(
     """Check a function and its options for `@app.task`; raise an error for the first problem."""
     location = SourceLocation.from_function(function)
     checks.refuse_decorated(function)
-    annotations = checks.resolve_annotations(function)
+    checks.refuse_unusable(function, location)
+    annotations = Annotations(function)
     returns = checks.read_return_type(
-        function, annotations, location, allow_plain_returns=config.allow_plain_returns
+        function, annotations.resolved, location, allow_plain_returns=config.allow_plain_returns
     )
     checks.check_name(name, location)
     checks.check_options(options, location)
@@ -246,7 +260,8 @@ def define_task(
         exception_mapper=None if mapper is None else MappingProxyType(dict(mapper)),
         default_unhandled_error_code=options.get("default_unhandled_error_code"),
         returns=returns,
-        signature=SignatureCodec(function, annotations),
+        annotations=annotations,
+        signature=SignatureCodec(function, annotations.resolved),
         results=ResultCodec(returns.ok, returns.err),
     )
 
