@@ -55,6 +55,7 @@ BROAD_EXCEPTS = {
     "scheduling/by_hand.py": "user code: build_with",
     "scheduling/scheduler.py": "user code: serializers of arguments",
     "sending/enqueuer.py": "a bug must reach every caller that waits",
+    "sending/prepared.py": "user code: the function for a unique key",
     "sending/transaction.py": "the user's own driver",
     "tasks/annotations.py": "user code: annotations",
     "tasks/definition.py": "user code: the task function and validators",

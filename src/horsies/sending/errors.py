@@ -54,4 +54,20 @@ class TaskSendError:
         return f"{self.code}: {first}"
 
 
+class SendFailed(Exception):  # noqa: N818  # reads as what happened
+    """Raised by `send_or_raise`; `error` is the value that `send` would have returned."""
+
+    def __init__(self, error: TaskSendError) -> None:
+        super().__init__(str(error))
+        self.error = error
+        self.__cause__ = error.exception
+
+    @property
+    def code(self) -> TaskSendErrorCode:
+        return self.error.code
+
+    def __reduce__(self) -> tuple[type["SendFailed"], tuple[TaskSendError]]:
+        return SendFailed, (self.error,)
+
+
 TaskSendResult: TypeAlias = Result[T, TaskSendError]

@@ -25,6 +25,10 @@ _KNOWN_OPTIONS = (
     "timeout_ms",
     "soft_timeout_ms",
     "interruptible",
+    "priority",
+    "tags",
+    "unique_key",
+    "delay",
 )
 
 
@@ -218,6 +222,17 @@ def _time_limit(key: str, value: object, location: SourceLocation | None) -> int
             location,
         )
     return value
+
+
+def check_unique_key(key: object, location: SourceLocation | None) -> None:
+    """Reject a constant key: it would let the task wait only once, whatever its arguments."""
+    if key is not None and not callable(key):
+        raise _invalid_option(
+            "unique_key of a task must be a function of its arguments",
+            f"unique_key={key!r}",
+            'for example unique_key=lambda order_id: f"order {order_id}"',
+            location,
+        )
 
 
 def refuse_bare(name: object) -> None:

@@ -29,6 +29,8 @@ IMPORT_CURE = (
 )
 DEFAULT_EXCLUDES = ("*_test.py", "test_*.py", "conftest.py")
 
+SYNTHETIC_PREFIX = "horsies_tasks_"
+
 _logger = logging.getLogger("horsies.discovery")
 
 
@@ -45,6 +47,17 @@ def expand_module_globs(patterns: Iterable[str], exclude: Sequence[str] | None =
             if path.suffix == ".py" and path.is_file() and not _is_excluded(path, excluded):
                 found[str(path)] = None
     return list(found)
+
+
+def refuse_text(modules: object) -> None:
+    """Reject one name in place of a list: each of its letters would be taken for a module."""
+    if isinstance(modules, str):
+        raise ConfigurationError(
+            "discover_tasks takes a list of modules, not a text",
+            ErrorCode.CLI_INVALID_ARGS,
+            notes=[f"found {modules!r}"],
+            help_text=f'write app.discover_tasks(["{modules}"])',
+        )
 
 
 def is_path_entry(entry: str) -> bool:
@@ -207,4 +220,4 @@ def _finds(name: str, path: Path) -> bool:
 
 def _synthetic_name(path: Path) -> str:
     digest = hashlib.sha256(str(path).encode()).hexdigest()[:12]
-    return f"horsies_tasks_{path.stem}_{digest}"
+    return f"{SYNTHETIC_PREFIX}{path.stem}_{digest}"
