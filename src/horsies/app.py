@@ -3,8 +3,9 @@
 import logging
 import os
 import threading
-from collections.abc import Awaitable, Callable, Generator, Sequence
+from collections.abc import Awaitable, Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
+from datetime import timedelta
 from functools import cached_property
 from typing import (
     TYPE_CHECKING,
@@ -15,6 +16,7 @@ from typing import (
     TypedDict,
     TypeVar,
     Unpack,
+    cast,
     overload,
 )
 
@@ -30,8 +32,9 @@ from horsies.results.handle import TaskHandle
 from horsies.results.reading import AnyResult, decode_untyped
 from horsies.sending.task_function import AsyncRegisteredTask, RegisteredTask
 from horsies.tasks import discovery
-from horsies.tasks.checks import Execution
+from horsies.tasks.checks import Execution, refuse_bare
 from horsies.tasks.definition import TaskDefinition, define_task
+from horsies.tasks.mistakes import refused_task
 from horsies.tasks.queues import resolve_queue, valid_queue_names
 from horsies.tasks.registry import TaskRegistry
 from horsies.tasks.retry import RetryPolicy
@@ -75,6 +78,10 @@ class TaskOptions(TypedDict, total=False):
     timeout_ms: int | None
     soft_timeout_ms: int | None
     interruptible: bool
+    priority: int | None
+    tags: Iterable[str]
+    unique_key: Callable[..., str] | None
+    delay: float | timedelta | None
 
 
 class TaskDecorator(Protocol):
@@ -103,6 +110,7 @@ class Horsies:
         self.logger = logging.getLogger("horsies")
         self.tasks: TaskRegistry[AnyTask] = TaskRegistry()
         self.role = "producer"
+        self.mistakes: list[HorsiesError] = []  # of the module that defines the app
         self.failure_hooks: list[FailureHook] = []
         self.start_hooks: list[ChildProcessStartHook] = []
         self._broker: PostgresBroker | None = None
@@ -143,14 +151,20 @@ class Horsies:
 
         Options: `queue_name`, `retry_policy`, `exception_mapper`, `default_unhandled_error_code`,
         `execution` ("process", "async", "blocking"), `timeout_ms`, `soft_timeout_ms`,
-        `interruptible`.
+        `interruptible`; and what a send takes when it does not say otherwise: `priority`, `tags`,
+        `delay`, `unique_key` (a function of the arguments).
         """
 
+        refuse_bare(task_name)
+
         def register(function: Callable[..., Any]) -> AnyTask:
-            definition = define_task(function, task_name, config=self.config, **options)
-            kind = AsyncRegisteredTask if definition.is_coroutine else RegisteredTask
-            made: AnyTask = kind(self, definition)
-            return self.tasks.register(task_name, made, definition.location)
+            try:
+                definition = define_task(function, task_name, config=self.config, **options)
+                kind = AsyncRegisteredTask if definition.is_coroutine else RegisteredTask
+                made: AnyTask = kind(self, definition)
+                return self.tasks.register(task_name, made, definition.location)
+            except HorsiesError as error:
+                return cast("AnyTask", refused_task(error))
 
         return register if func is None else register(func)
 
@@ -293,6 +307,7 @@ class Horsies:
 
     def discover_tasks(self, modules: list[str]) -> None:
         """Record the modules that define tasks; worker, scheduler and check import them."""
+        discovery.refuse_text(modules)
         if self._modules:
             self.logger.warning("discover_tasks called again: the earlier list is replaced")
         self._modules = list(modules)

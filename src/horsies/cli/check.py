@@ -6,8 +6,8 @@ import sys
 import click
 
 from horsies.cli.locating import takes_app
-from horsies.cli.worker import LEVELS, joined
-from horsies.locator import load_app
+from horsies.cli.worker import LEVELS
+from horsies.locator import joined, load_app, require_tasks
 
 
 @click.command("check")
@@ -21,8 +21,9 @@ def command(locator: str | None, loglevel: str, *, live: bool) -> None:
     there are any.
     """
     logging.basicConfig(level=loglevel.upper(), stream=sys.stderr)
-    app = load_app(locator)
+    app = load_app(locator, keeps_mistakes=True)
     if errors := app.check(live=live):
         raise joined(errors)
+    require_tasks(app)
     click.echo("ok: all validations passed")
     click.echo(f"{len(app.list_tasks())} task(s) registered")

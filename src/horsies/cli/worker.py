@@ -13,13 +13,8 @@ from horsies.cli.locating import takes_app
 from horsies.cli.reloading import run_reloading
 from horsies.codes import ErrorCode
 from horsies.config.schedules import ScheduleConfig
-from horsies.errors import (
-    ConfigurationError,
-    HorsiesError,
-    MultipleValidationErrors,
-    ValidationReport,
-)
-from horsies.locator import load_app
+from horsies.errors import ConfigurationError
+from horsies.locator import joined, load_app, require_tasks
 
 LEVELS = click.Choice(["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"], case_sensitive=False)
 _POSITIVE = click.IntRange(min=1)
@@ -119,10 +114,11 @@ def command(locator: str | None, *, reload: bool, **options: Unpack[WorkerOption
     )
     # Before the worker runs there is nothing to return, so a stop signal simply ends the process.
     signal.signal(signal.SIGTERM, lambda _number, _frame: sys.exit(0))
-    app = load_app(locator)
+    app = load_app(locator, keeps_mistakes=True)
     app.set_role("worker")
     if errors := app.check():
         raise joined(errors)
+    require_tasks(app)
     if options["with_scheduler"]:
         require_schedules(app)
     sys.exit(run_worker(app, locator, options))
@@ -172,12 +168,3 @@ def _queues(app: Horsies, text: str) -> tuple[str, ...]:
             f"{', '.join(unknown)}; this app has {', '.join(valid)}", param_hint="--queues"
         )
     return names
-
-
-def joined(errors: list[HorsiesError]) -> HorsiesError:
-    if len(errors) == 1:
-        return errors[0]
-    report = ValidationReport("check")
-    for error in errors:
-        report.add(error)
-    return MultipleValidationErrors("", report)

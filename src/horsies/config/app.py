@@ -113,7 +113,7 @@ class AppConfig(Settings):
         if (
             self.prefetch_buffer is not None
             and self.prefetch_buffer > 0
-            and not self.claim_lease_ms
+            and self.claim_lease_ms is None
         ):
             found.append(
                 (

@@ -53,7 +53,7 @@ def _run(
     except (Interrupted, KeyboardInterrupt):
         raise
     except BaseException as error:  # noqa: BLE001 - user code: SystemExit is a task error too
-        result = _judge_exception(definition, error)
+        return _raised(definition, error, started_at)
     return _delivered(definition, result, started_at)
 
 
@@ -100,7 +100,7 @@ async def _run_async(
     except (CancelledError, Interrupted, KeyboardInterrupt):
         raise
     except BaseException as error:  # noqa: BLE001 - user code: SystemExit is a task error too
-        result = _judge_exception(definition, error)
+        return _raised(definition, error, started_at)
     return _delivered(definition, result, started_at)
 
 
@@ -111,13 +111,18 @@ def from_exception(
     started_at = monotonic()
     if definition is None:
         return _unresolved(call, started_at)
-    return _delivered(definition, _judge_exception(definition, error), started_at)
+    return _raised(definition, error, started_at)
 
 
 def crashed_by(error: BaseException) -> Crashed:
     """Report what is not an error of a task as a crash, so that it does not end the worker."""
     reason = f"the task raised {type(error).__name__}"
     return Crashed(f"Worker process crashed: {reason}", reason, None, None)
+
+
+def _raised(definition: TaskDefinition, error: BaseException, started_at: float) -> Delivered:
+    delivered = _delivered(definition, _judge_exception(definition, error), started_at)
+    return delivered._replace(retry_wish=definition.retry_wish(error))
 
 
 def _judge_exception(

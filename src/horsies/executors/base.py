@@ -57,6 +57,8 @@ class Delivered(NamedTuple):
     duration_s: float
     log: str | None = None
     log_truncated: bool = False
+    # What the attempt asked for: seconds until its retry, or `BY_POLICY` (tasks/retry.py).
+    retry_wish: float | None = None
 
 
 class Crashed(NamedTuple):

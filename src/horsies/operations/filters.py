@@ -11,6 +11,7 @@ class TaskFilter:
     task_name: str | None = None
     queue_name: str | None = None
     tag: str | None = None
+    task_names: tuple[str, ...] | None = None
 
     def parameters(self) -> dict[str, object]:
         return {
@@ -18,4 +19,5 @@ class TaskFilter:
             "task_name": self.task_name,
             "queue_name": self.queue_name,
             "tag": self.tag,
+            "task_names": None if self.task_names is None else list(self.task_names),
         }

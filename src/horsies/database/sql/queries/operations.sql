@@ -5,6 +5,7 @@
 select t.id from horsies_tasks t
 where t.status = any (%(statuses)s::text[])
   and (%(task_name)s::text is null or t.task_name = %(task_name)s)
+  and (%(task_names)s::text[] is null or t.task_name = any (%(task_names)s))
   and (%(queue_name)s::text is null or t.queue_name = %(queue_name)s)
   and (%(tag)s::text is null or %(tag)s = any (t.tags))
   and not t.is_workflow_task and t.id > %(after)s
@@ -14,6 +15,7 @@ order by t.id limit %(batch)s;
 select count(*) from horsies_tasks t
 where t.status = any (%(statuses)s::text[])
   and (%(task_name)s::text is null or t.task_name = %(task_name)s)
+  and (%(task_names)s::text[] is null or t.task_name = any (%(task_names)s))
   and (%(queue_name)s::text is null or t.queue_name = %(queue_name)s)
   and (%(tag)s::text is null or %(tag)s = any (t.tags))
   and not t.is_workflow_task;
