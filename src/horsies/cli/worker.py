@@ -10,7 +10,6 @@ import click
 
 from horsies.app import Horsies
 from horsies.cli.locating import takes_app
-from horsies.cli.reloading import run_reloading
 from horsies.codes import ErrorCode
 from horsies.config.schedules import ScheduleConfig
 from horsies.errors import (
@@ -20,6 +19,7 @@ from horsies.errors import (
     ValidationReport,
 )
 from horsies.locator import load_app
+from horsies.worker.reloading import run_reloading
 
 LEVELS = click.Choice(["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"], case_sensitive=False)
 _POSITIVE = click.IntRange(min=1)
