@@ -56,6 +56,7 @@ T = TypeVar("T")
 E = TypeVar("E")
 AnyTask = RegisteredTask[Any, Any]
 ChildProcessStartHook = Callable[[], None]
+Resolver = Callable[[str], TaskDefinition | None]
 _SUPPRESS_VARIABLES = ("HORSIES_SUPPRESS_SENDS", "TASKLIB_SUPPRESS_SENDS")
 
 
@@ -113,6 +114,8 @@ class Horsies:
         self.mistakes: list[HorsiesError] = []  # of the module that defines the app
         self.failure_hooks: list[FailureHook] = []
         self.start_hooks: list[ChildProcessStartHook] = []
+        # Integrations whose tasks are known to another framework resolve the other names here.
+        self.resolver: Resolver | None = None
         self._broker: PostgresBroker | None = None
         self._broker_lock = threading.Lock()
         self._modules: list[str] = []
@@ -273,7 +276,9 @@ class Horsies:
 
     def definition(self, task_name: str) -> TaskDefinition | None:
         """The definition behind a name, or `None`: names resolve only here, never by importing."""
-        return self.tasks[task_name].definition if task_name in self.tasks else None
+        if task_name in self.tasks:
+            return self.tasks[task_name].definition
+        return None if self.resolver is None else self.resolver(task_name)
 
     def get_broker(self) -> PostgresBroker:
         """The app's one broker, made at the first use."""

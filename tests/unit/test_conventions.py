@@ -44,6 +44,8 @@ BROAD_EXCEPTS = {
     "codec/results.py": "user code: validators and serializers",
     "codec/serde.py": "user code: validators and serializers",
     "codec/signature.py": "user code: validators and serializers",
+    "contrib/django/runtime.py": "user code: the task function and its module",
+    "contrib/django/simple_queue/worker.py": "user code: the callable",
     "executors/attempt.py": "user code: the task function",
     "executors/child.py": "user code: the start-up hook and the task function",
     "executors/fork_server_main.py": "a forked child must not unwind into its server",

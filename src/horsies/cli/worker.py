@@ -10,11 +10,13 @@ import click
 
 from horsies.app import Horsies
 from horsies.cli.locating import takes_app
-from horsies.cli.reloading import run_reloading
 from horsies.codes import ErrorCode
 from horsies.config.schedules import ScheduleConfig
-from horsies.errors import ConfigurationError
+from horsies.errors import (
+    ConfigurationError,
+)
 from horsies.locator import joined, load_app, require_tasks
+from horsies.worker.reloading import run_reloading
 
 LEVELS = click.Choice(["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"], case_sensitive=False)
 _POSITIVE = click.IntRange(min=1)

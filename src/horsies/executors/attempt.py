@@ -7,6 +7,7 @@ from enum import Enum
 
 from horsies.clock import monotonic
 from horsies.codec.results import serialize_error_payload
+from horsies.executors import current
 from horsies.executors.base import BegunMarks, Call, Crashed, Delivered, Interrupted
 from horsies.executors.host import Host
 from horsies.executors.output import storable
@@ -45,6 +46,7 @@ def _run(
         args, kwargs = decoded.ok_value
         if begun is not None:
             begun.begin(call.slot)
+        current.enter(call)
         try:
             value = definition.function(*args, **kwargs)
         finally:
@@ -89,6 +91,7 @@ async def _run_async(
         args, kwargs = decoded.ok_value
         if begun is not None:
             begun.begin(call.slot)
+        current.enter(call)
         coroutine = definition.function(*args, **kwargs)
         if call.soft_timeout_ms is not None:
             coroutine = with_soft_limit(coroutine, call.soft_timeout_ms / 1000)

@@ -37,10 +37,11 @@ def cancellation(outcome: str, status: str | None) -> CancelOk:
 
 def cancel_all(database: Database, wanted: TaskFilter, *, running: bool) -> BrokerResult[int]:
     """Cancel all matching tasks; how many were cancelled, or asked to end."""
-    return for_all_matching(database, wanted, lambda ids: _cancel(ids, running=running))
+    return for_all_matching(database, wanted, lambda ids: cancel_these(ids, running=running))
 
 
-def _cancel(task_ids: Sequence[str], *, running: bool) -> Operation[Receipt, int]:
+def cancel_these(task_ids: Sequence[str], *, running: bool) -> Operation[Receipt, int]:
+    """How many of these tasks were cancelled or, with `running`, asked to end."""
     return Operation(
         request_cancel(task_ids) if running else cancel_tasks(task_ids),
         lambda rows: sum(row.outcome != "refused" for row in rows),

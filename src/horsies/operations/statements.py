@@ -1,7 +1,7 @@
 """The statements by which users steer stored tasks and ask whether the server is there."""
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from horsies.database.functions import call
@@ -45,6 +45,13 @@ def rerun_task(
         new_id=new_id,
         sent_at=sent_at,
         good_until=good_until,
+    )
+
+
+def prune_tasks(status: str, older_than: timedelta, batch: int) -> Statement[Scalar]:
+    """A batch of ended tasks in this state that ended so long ago."""
+    return call(
+        "prune_tasks", Scalar, ended_status=status, older_than=older_than, batch_limit=batch
     )
 
 

@@ -124,13 +124,16 @@ def make_lanes(app: Horsies, settings: WorkerConfig, begun_slots: BegunSlots | N
         name: task.definition.execution for name, task in app.tasks.items()
     }
     present = _lane_kinds(kinds)
+    if app.resolver is not None and "process" not in present:
+        present = _only_present(kinds)
+        present.insert(0, "process")
     capture = CaptureSettings(app.config.capture_task_output, app.config.task_log_max_bytes)
     definitions = AppDefinitions(app, begun_slots)
     lanes: list[Lane] = []
     for kind in present:
         executor: Executor
         slots = settings.concurrency
-        if kind == "process" and kind in kinds.values():
+        if kind == "process" and (kind in kinds.values() or app.resolver is not None):
             slots = settings.processes
             executor = ProcessExecutor(
                 slots,
@@ -138,6 +141,7 @@ def make_lanes(app: Horsies, settings: WorkerConfig, begun_slots: BegunSlots | N
                 max_tasks_per_child=settings.max_tasks_per_child,
                 max_memory_per_child_mb=settings.max_memory_per_child_mb,
                 capture=capture,
+                grace_seconds=settings.grace_s,
                 begun=begun_slots,
             )
         elif kind == "blocking":
@@ -150,8 +154,12 @@ def make_lanes(app: Horsies, settings: WorkerConfig, begun_slots: BegunSlots | N
     return Lanes(lanes, _lane_names(present, kinds))
 
 
+def _only_present(kinds: Mapping[str, Execution]) -> list[Execution]:
+    return [kind for kind in EXECUTIONS if kind in set(kinds.values())]
+
+
 def _lane_kinds(kinds: Mapping[str, Execution]) -> list[Execution]:
-    present: list[Execution] = [kind for kind in EXECUTIONS if kind in set(kinds.values())]
+    present = _only_present(kinds)
     if len(present) > 1 and "process" not in present:
         present.insert(0, "process")
     return present or ["async"]

@@ -6,6 +6,7 @@ from datetime import timedelta
 from functools import cached_property
 
 from horsies.config import AppConfig, QueueMode
+from horsies.executors.base import STOP_GRACE_SECONDS
 from horsies.worker.identity import WorkerIdentity
 
 
@@ -25,6 +26,9 @@ class WorkerConfig:
     is_burst: bool = False
     drain_timeout_s: float | None = None
     has_scheduler: bool = False
+    worker_id: str | None = None
+    max_tasks: int = 0
+    grace_s: float = STOP_GRACE_SECONDS
 
     @property
     def thread_count(self) -> int:

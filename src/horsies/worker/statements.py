@@ -101,6 +101,18 @@ def start_tasks(
     )
 
 
+def start_one(task_id: str, identity: WorkerIdentity) -> Statement[HeldTask]:
+    """T2 and T4 for one task by its id."""
+    return call(
+        "start_one",
+        HeldTask,
+        wanted_id=task_id,
+        owner_id=identity.worker_id,
+        hostname=identity.hostname,
+        own_pid=identity.pid,
+    )
+
+
 def return_tasks(owner_id: str, tasks: Sequence[HeldTask]) -> Statement[Receipt]:
     """T13: claims given back unstarted."""
     ordered = sorted(tasks, key=lambda task: task.task_id)

@@ -51,7 +51,9 @@ class Worker:
 
     def __init__(self, app: Horsies, settings: WorkerConfig) -> None:
         self._app = app
-        self.context = context = WorkerContext(app.config, settings, own_identity())
+        self.context = context = WorkerContext(
+            app.config, settings, own_identity(settings.worker_id)
+        )
         self.stopping = asyncio.Event()
         self.stopping_now = asyncio.Event()
         self.ready = asyncio.Event()
@@ -308,7 +310,8 @@ class Worker:
         self._changed.set()
 
     def _on_idle(self) -> None:
-        if self.context.settings.is_burst and self._workflows.is_settled:
+        is_done = self.context.settings.is_burst and self._workflows.is_settled
+        if is_done or self._claimer.is_exhausted:
             self.stop()
 
     def _on_granted(self, permit: PermitRequest, voided: Sequence[int | None]) -> None:
