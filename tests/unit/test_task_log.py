@@ -116,5 +116,5 @@ def test_json_lines_carry_the_facts(log: pytest.LogCaptureFixture) -> None:
 def test_a_stopping_worker_says_what_it_waits_for() -> None:
     said = what_is_left(3, [task("a")] * 6)
 
-    assert said.startswith(f"3 claims handed back; waiting for 6 running tasks (a {ID}, ")
+    assert said.startswith(f"3 claims handed back; 6 tasks to finish (a {ID}, ")
     assert said.endswith(" and 1 more); a second signal ends them")

@@ -1,7 +1,6 @@
 """What you need in your own tests: tasks that run at once or by hand, and sends to look at.
 
-The pytest plugin offers it as fixtures: `horsies_inline`, `horsies_sends`, `horsies_worker` and
-`horsies_database_url` (docs/how-to/test-your-tasks.md).
+The pytest plugin offers it as fixtures (docs/how-to/test-your-tasks.md).
 """
 
 from horsies.testing.brokers import inline, recorded

@@ -148,9 +148,7 @@ def what_is_left(returned_count: int, running: Sequence[HeldTask]) -> str:
     if running:
         shown = ", ".join(f"{task.task_name} {task.task_id}" for task in running[:5])
         more = f" and {len(running) - 5} more" if len(running) > 5 else ""
-        parts.append(
-            f"waiting for {len(running)} running tasks ({shown}{more}); a second signal ends them"
-        )
+        parts.append(f"{len(running)} tasks to finish ({shown}{more}); a second signal ends them")
     return "; ".join(parts)
 
 
