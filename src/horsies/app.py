@@ -13,6 +13,7 @@ from typing import (
     Literal,
     ParamSpec,
     Protocol,
+    Self,
     TypedDict,
     TypeVar,
     Unpack,
@@ -24,6 +25,7 @@ from horsies import checking
 from horsies.broker.postgres import PostgresBroker
 from horsies.codes import ErrorCode
 from horsies.config import AppConfig, ExceptionMapper
+from horsies.config.sources import make_config
 from horsies.errors import HorsiesError, SourceLocation
 from horsies.operations.health import DatabasePing, WorkerPong
 from horsies.result import TaskError, TaskResult
@@ -57,6 +59,7 @@ E = TypeVar("E")
 AnyTask = RegisteredTask[Any, Any]
 ChildProcessStartHook = Callable[[], None]
 Resolver = Callable[[str], TaskDefinition | None]
+WorkerHook = Callable[[], object]  # a function or a coroutine function
 _SUPPRESS_VARIABLES = ("HORSIES_SUPPRESS_SENDS", "TASKLIB_SUPPRESS_SENDS")
 
 
@@ -103,11 +106,13 @@ class TaskDecorator(Protocol):
 class Horsies:
     """One app: define tasks on it, send them, run `horsies worker` with it.
 
-    Without configuration it uses HORSIES_DATABASE_URL or DATABASE_URL, else an embedded PostgreSQL.
+    `Horsies("postgresql://…", allow_plain_returns=True)` takes a URL and the fields of `AppConfig`;
+    what it does not name comes from HORSIES_… variables, then from `[tool.horsies]` in
+    pyproject.toml. Without any URL it uses DATABASE_URL, else an embedded PostgreSQL.
     """
 
-    def __init__(self, config: AppConfig | None = None) -> None:
-        self.config = AppConfig() if config is None else config
+    def __init__(self, config: AppConfig | str | None = None, **settings: Any) -> None:
+        self.config, self.config_sources = make_config(config, settings)
         self.logger = logging.getLogger("horsies")
         self.tasks: TaskRegistry[AnyTask] = TaskRegistry()
         self.role = "producer"
@@ -116,6 +121,8 @@ class Horsies:
         self.start_hooks: list[ChildProcessStartHook] = []
         # Integrations whose tasks are known to another framework resolve the other names here.
         self.resolver: Resolver | None = None
+        self.worker_start_hooks: list[WorkerHook] = []
+        self.worker_stop_hooks: list[WorkerHook] = []
         self._broker: PostgresBroker | None = None
         self._broker_lock = threading.Lock()
         self._modules: list[str] = []
@@ -370,6 +377,45 @@ class Horsies:
         """Run `hook()` in every child before its first task: open connections, load models."""
         self.start_hooks.append(hook)
         return hook
+
+    def on_worker_start(self, hook: WorkerHook) -> WorkerHook:
+        """Run `hook()` in the worker's own process before its first task; it may be a coroutine.
+
+        If it raises, the worker does not start.
+        """
+        self.worker_start_hooks.append(hook)
+        return hook
+
+    def on_worker_stop(self, hook: WorkerHook) -> WorkerHook:
+        """Run `hook()` in the worker's own process after its last task; it may be a coroutine."""
+        self.worker_stop_hooks.append(hook)
+        return hook
+
+    def close(self) -> None:
+        """Close the connections of this app; a later use opens new ones."""
+        with self._broker_lock:
+            broker = self._broker
+        if broker is not None:
+            broker.close()
+
+    async def close_async(self) -> None:
+        """The awaitable twin of `close`."""
+        with self._broker_lock:
+            broker = self._broker
+        if broker is not None:
+            await broker.close_async()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close_async()
 
     def ping_database(self, timeout_ms: int = 2_000) -> BrokerResult[DatabasePing]:
         return self.get_broker().ping(timeout_ms)

@@ -1,11 +1,13 @@
 """What a newcomer meets after the first task: sends that fail, waits that end, plain exceptions."""
 
+import asyncio
 import inspect
 import logging
 import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +29,7 @@ from horsies.cli import cancel, requeue
 from horsies.results import waiting
 from support.apps import bad, working
 from support.database import Database
+from support.eventually import eventually
 
 
 @dataclass
@@ -302,3 +305,41 @@ def test_the_package_runs_as_a_module() -> None:
 
     assert done.returncode == 0
     assert done.stdout.startswith("horsies ")
+
+
+async def test_an_app_closes_with_its_block(database_url: str, db: Database) -> None:
+    async with Horsies(database_url, allow_plain_returns=True) as app:
+
+        @app.task("job")
+        def job() -> int:
+            return 1
+
+        await job.send_or_raise_async()
+
+    others = (
+        "select count(*) from pg_stat_activity "
+        "where datname = current_database() and pid <> pg_backend_pid()"
+    )
+    await asyncio.to_thread(eventually, lambda: db.value(others) == 0)
+    with Horsies(database_url) as again:
+        assert again.get_broker().ping().is_ok()
+
+
+async def test_names_that_a_worker_does_not_know_are_left(
+    new_app: Callable[..., Horsies], db: Database, caplog: pytest.LogCaptureFixture
+) -> None:
+    app = new_app(allow_plain_returns=True, unknown_tasks="leave")
+
+    @app.task("known")
+    async def known(n: int) -> int:
+        return n
+
+    now = datetime.now(UTC)
+    foreign = [db.insert(task_name="renamed", enqueued_at=now) for _ in range(30)]
+    handle = await known.send_or_raise_async(1)
+    async with working(app):
+        value = await handle.result_async(20_000)
+        await asyncio.to_thread(eventually, lambda: "renamed (30)" in caplog.text)
+
+    assert value == 1
+    assert {db.status(task_id) for task_id in foreign} == {"PENDING"}

@@ -24,7 +24,7 @@ OWN_IMPORTS_LIMIT = 15
 SQL_FUNCTION_LIMIT = 150
 
 # A façade is mostly docs; the guide grants it 600 lines.
-FACADES: dict[str, int] = {}
+FACADES: dict[str, int] = {"app.py": 600}
 # Modules that join the parts have the imports to show for it.
 MANY_IMPORTS = {
     "__init__.py",
@@ -64,6 +64,9 @@ BROAD_EXCEPTS = {
     "tasks/annotations.py": "user code: annotations",
     "tasks/definition.py": "user code: the task function and validators",
     "tasks/discovery.py": "user code: module-level code",
+    "testing/brokers.py": "handed on from the thread to its caller",
+    "testing/worker.py": "handed on from the thread to its caller",
+    "worker/startup.py": "user code: hooks at the stop of the worker",
     "worker/heartbeat.py": "the service loop of its thread",
     "worker/service.py": "the service loop",
     "worker/service_connection.py": "the service loop",
@@ -85,6 +88,7 @@ SQL_STATEMENT = re.compile(
 SQL_IN_PYTHON = {
     "database/functions.py": "the call of a SQL function, made from its own signature",
     "database/migrate.py": "the name of a schema cannot be a parameter",
+    "testing/databases.py": "the name of a database cannot be a parameter",
     "database/server_check.py": "what an administrator should run, in a help text",
 }
 # Tests that hold their promise by not raising.
@@ -150,7 +154,8 @@ def check_sizes(path: Path) -> None:
 
     assert [f.name for f in functions(path) if length(f) > FUNCTION_LIMIT] == []
     assert [f.name for f in functions(path) if nesting(f) > NESTING_LIMIT] == []
-    assert [c.name for c in classes if length(c) > CLASS_LIMIT] == []
+    limit = FACADES.get(name_of(path), CLASS_LIMIT)
+    assert [c.name for c in classes if length(c) > limit] == []
 
 
 def test_functions_and_classes_are_small() -> None:

@@ -47,6 +47,9 @@ class PostgresBroker:
     `Horsies.get_broker` sets both.
     """
 
+    # Whether sends with `connection=` join the caller's transaction; not where tests record them.
+    stores_in_transactions = True
+
     def __init__(self, config: PostgresConfig, *, decode: Decode = decode_untyped) -> None:
         self.config = config
         self.app: StartingApp | None = None

@@ -108,6 +108,8 @@ class CaptureSettings:
 
     enabled: bool = True
     max_bytes: int = 65_536
+    # Whether children also show it where the worker's own output goes.
+    echoes: bool = False
 
 
 class SoftTimeout(Exception):  # noqa: N818 - users catch it, and this name says what happened

@@ -84,10 +84,11 @@ class ResultWaiter(Generic[Row]):
                 result = self._awaited.judge(awaited_id, rows[0] if rows else None)
                 if result is not None:
                     return result
+                if timeout_ms != 0:
+                    self._warn_of_blocked_loop()
                 if patience.remaining <= 0:
                     reason = self._explain(awaited_id) if timeout_ms else None
                     return self._wait_timeout(awaited_id, timeout_ms, reason)
-                self._warn_of_blocked_loop()
                 if patience.is_time_to_tell():
                     self._tell_unserved(awaited_id, self._explain(awaited_id))
                 woken.wait(min(_POLL_S, patience.remaining))

@@ -46,6 +46,8 @@ class SendingBroker(HandleBroker, Protocol):
     def database(self) -> Database: ...
     @property
     def enqueuer(self) -> Enqueuer: ...
+    @property
+    def stores_in_transactions(self) -> bool: ...
 
 
 class SendingApp(Protocol):
@@ -142,6 +144,8 @@ class PreparedSend:
         if self.options.connection is None:
             return enqueue(self.app, row)
         broker = self.app.get_broker()
+        if not broker.stores_in_transactions:
+            return enqueue(self.app, row)
         stored = transaction.enqueue(broker.database, self.options.connection, [row])
         return self._answer(row, stored)
 
@@ -162,6 +166,8 @@ class PreparedSend:
         if self.options.connection is None:
             return await enqueue_async(self.app, row)
         broker = self.app.get_broker()
+        if not broker.stores_in_transactions:
+            return await enqueue_async(self.app, row)
         stored = await transaction.enqueue_async(broker.database, self.options.connection, [row])
         return self._answer(row, stored)
 

@@ -264,8 +264,9 @@ class Claimer:
                     starts=starts,
                     claims=claims[index],
                     child_pids=child_pids,
-                    # A single lane has no backlog of others to walk over.
-                    is_sparse=self._is_sparse[index] and len(lanes.all) > 1,
+                    # A lane of all names has no backlog of others to walk over.
+                    is_sparse=self._is_sparse[index]
+                    and (len(lanes.all) > 1 or lanes.names[index].only_names is not None),
                     only_names=lanes.names[index].only_names,
                     except_names=lanes.names[index].except_names,
                 )

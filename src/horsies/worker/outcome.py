@@ -80,6 +80,7 @@ def _judge_delivered(task: HeldTask, delivered: Delivered, random: Random) -> Co
             delivered.result,
             log=delivered.log,
             log_truncated=delivered.log_truncated,
+            duration_s=delivered.duration_s,
         )
     return Completion(
         task,
@@ -91,6 +92,7 @@ def _judge_delivered(task: HeldTask, delivered: Delivered, random: Random) -> Co
         retry_delay_s=_delay(task, delivered.error_code, random, delivered.retry_wish),
         log=delivered.log,
         log_truncated=delivered.log_truncated,
+        duration_s=delivered.duration_s,
     )
 
 

@@ -35,6 +35,8 @@ from horsies.worker.service_connection import Outage, ServiceConnection
 from horsies.worker.settings import WorkerConfig, WorkerContext
 from horsies.worker.snapshots import Snapshots
 from horsies.worker.stopped_nodes import StoppedNodes
+from horsies.worker.task_log import TaskLog, what_goes_on, what_is_left
+from horsies.worker.unknown_tasks import unknown_tasks_reports
 from horsies.worker.workflow_service import WorkflowService
 
 _logger = logging.getLogger("horsies.worker")
@@ -78,9 +80,10 @@ class Worker:
         self._finishing = connect("horsies finish", 1.0)  # results do not wait for locked rows
         self._serving = connect("horsies service", 10.0)
         worker_id = context.identity.worker_id
+        self.task_log = TaskLog(settings.logged_tasks)
         self._begun_slots = create_begun_slots(worker_id)
-        self._lanes = make_lanes(app, settings, self._begun_slots)
-        permits = Permits(self._lanes.all)
+        self.lanes = make_lanes(app, settings, self._begun_slots)
+        permits = Permits(self.lanes.all)
         self._completer = Completer(
             self._finishing,
             worker_id,
@@ -91,18 +94,18 @@ class Worker:
         )
         self._dispatcher = Dispatcher(
             app.config,
-            self._lanes.all,
+            self.lanes.all,
             self._completer,
             permits,
             self._begun_slots,
             self._on_slot_freed,
             app.definition,
         )
-        self._buffer = Buffer(self._claiming, context.identity, self._lanes.all, self._dispatcher)
+        self._buffer = Buffer(self._claiming, context.identity, self.lanes.all, self._dispatcher)
         self._holdings = Holdings(self._buffer, self._dispatcher, self._completer)
         self._claim_news = ClaimNews(self._serving, self._holdings)
         self._claimer = Claimer(
-            context, self._claiming, self._lanes, self._holdings, self._claim_news
+            context, self._claiming, self.lanes, self._holdings, self._claim_news
         )
         self._retry_notifier = RetryNotifier(self._serving)
         self._cancel_watch = CancelWatch(self._serving, self._dispatcher, worker_id)
@@ -118,7 +121,7 @@ class Worker:
 
     async def run(self) -> None:
         """Work until told to stop, then hand back what is unstarted and finish what runs."""
-        for lane in self._lanes.all:
+        for lane in self.lanes.all:
             await lane.executor.start()
         pings = PingAnswers(self.context, self._serving, self._dispatcher)
         heard = Heard(
@@ -166,7 +169,7 @@ class Worker:
         finally:
             if listener is not None:
                 await asyncio.to_thread(listener.close)
-            for lane in self._lanes.all:
+            for lane in self.lanes.all:
                 await lane.executor.close(kill=True)
             for connection in (self._claiming, self._finishing, self._serving):
                 await connection.close()
@@ -196,6 +199,7 @@ class Worker:
             ),
             HandBack(self._dispatcher),
             NodeMarks(self._serving, self._dispatcher),
+            *unknown_tasks_reports(self._app, self._serving, self.context.queues),
             Reaper(self._serving, recovery, host_key=identity.host_key),
             DeathWatch(
                 self._serving,
@@ -240,17 +244,14 @@ class Worker:
         """Whether a coroutine that ignores its cancellation still holds the event loop."""
         return any(
             isinstance(lane.executor, InLoopExecutor) and lane.executor.abandoned_count
-            for lane in self._lanes.all
+            for lane in self.lanes.all
         )
 
     def describe(self) -> str:
         """Say what the worker is doing, for an operator who sends SIGUSR1."""
         running = list(self._dispatcher.running.values())
-        shown = ", ".join(f"{task.task_name} {task.task_id}" for task in running[:20])
-        return (
-            f"{len(running)} running, {len(self._buffer.tasks)} claimed, "
-            f"{len(self._completer.held_ids())} outcomes to write: {shown or 'idle'}"
-        )
+        unwritten_count = len(self._completer.held_ids())
+        return what_goes_on(running, len(self._buffer.tasks), unwritten_count)
 
     def stop(self) -> None:
         """First call: finish what runs. Second call: end it now."""
@@ -271,9 +272,7 @@ class Worker:
             _logger.warning("could not hand claims back, their leases will expire: %s", error)
         running = self._dispatcher.running
         if returned or running:
-            _logger.info(
-                "stopping: %d claims handed back, %d tasks to finish", returned, len(running)
-            )
+            _logger.info("stopping: %s", what_is_left(returned, list(running.values())))
         try:
             async with asyncio.timeout(self.context.settings.drain_timeout_s):
                 await self._until_free_or_stopped()
@@ -284,7 +283,7 @@ class Worker:
             _logger.warning("stopping now: %d running tasks are ended", len(running))
             self._interrupt()
             self._dispatcher.give_back_accepted()
-            for lane in self._lanes.all:
+            for lane in self.lanes.all:
                 await lane.executor.close(kill=True)
 
     async def _until_free_or_stopped(self) -> None:
@@ -306,6 +305,8 @@ class Worker:
             self._dispatcher.stop(task_id, "drain")
 
     def _on_slot_freed(self) -> None:
+        if self.context.settings.stops_after_one and not self.stopping.is_set():
+            self.stop()
         self._claimer.slot_freed()
         self._changed.set()
 
@@ -318,6 +319,7 @@ class Worker:
         self._dispatcher.grant(permit, voided)
 
     def _on_recorded(self, recorded: Sequence[Recorded]) -> None:
+        self.task_log.record(recorded)
         for one in recorded:
             task = one.completion.task
             self._dispatcher.settle(task)
