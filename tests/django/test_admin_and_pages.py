@@ -154,7 +154,7 @@ def test_schedules_run_now(admin_client: Client, committed: None) -> None:
             ScheduleState.objects.create(
                 schedule_name="nightly", run_count=0, updated_at=timezone.now()
             )
-        act(admin_client, "run_now", "nightly", model="horsies_schedulestate")
+        said = act(admin_client, "run_now", "nightly", model="horsies_schedulestate")
         runs = ScheduleState.objects.get(schedule_name="nightly").run_count
         found = Task.objects.filter(task_name="nightly report").count()
     finally:
@@ -162,6 +162,7 @@ def test_schedules_run_now(admin_client: Client, committed: None) -> None:
         app.get_broker().close()
         ScheduleState.objects.all()._raw_delete("default")
 
+    assert "Nightly runs now" in said
     assert (found, runs) == (1, 1)
 
 

@@ -84,9 +84,10 @@ def adapted(module_name: str, class_name: str, backend: type[Any], left_out: set
     """A test case of Django's with our backend in place of the one it names."""
     module = importlib.import_module(f"tasks.{module_name}")
     original = getattr(module, class_name)
-    for name in ("DummyBackend", "ImmediateBackend"):
-        if hasattr(module, name):
-            setattr(module, name, backend)
+    # The name of the backend under test is ours here, and no other name.
+    replaced = "ImmediateBackend" if backend is ImmediateLikeBackend else "DummyBackend"
+    if hasattr(module, replaced):
+        setattr(module, replaced, backend)
     path = f"{backend.__module__}.{backend.__qualname__}"
     sys.modules.setdefault(backend.__module__, sys.modules[__name__])
     queues = {"QUEUES": ["default", "queue_1"]} if class_name == "TaskTestCase" else {"QUEUES": []}
