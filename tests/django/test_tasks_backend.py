@@ -201,8 +201,8 @@ def test_e18_signals_fire_once_and_cannot_change_the_outcome(
         raise RuntimeError("a broken receiver")
 
     task_started.connect(raising)
-    caplog.set_level("DEBUG")
     logger = "django_tasks" if IS_BACKPORT else "django.tasks"
+    caplog.set_level("DEBUG", logger=logger)
     try:
         with heard() as told:
             result = tasks.add.enqueue(1, 2)

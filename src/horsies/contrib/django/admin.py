@@ -92,7 +92,7 @@ class ReadOnlyAdmin(admin.ModelAdmin):
         self.message_user(request, ngettext(one, many, done) % done, messages.SUCCESS)
         if left := chosen - done:
             text = ngettext("%d task was skipped.", "%d tasks were skipped.", left) % left
-            self.message_user(request, f"{text} Their state does not allow it.", messages.WARNING)
+            self.message_user(request, f"{text} The state does not allow it.", messages.WARNING)
 
 
 class AttemptInline(admin.TabularInline):
@@ -179,8 +179,8 @@ class TaskAdmin(ReadOnlyAdmin):
         return queryset.filter(Q(task_name__startswith=term) | _id_range(term)), False
 
     @admin.display(description="id", ordering="id")
-    def short_id(self, task: Task) -> str:
-        return str(task.pk)[:13]
+    def short_id(self, task: Task) -> Any:
+        return format_html('<span style="white-space:nowrap">{}</span>', str(task.pk)[:13])
 
     @admin.display(description="status", ordering="status")
     def state(self, task: Task) -> Any:
@@ -197,7 +197,8 @@ class TaskAdmin(ReadOnlyAdmin):
 
     @admin.display(description="attempt")
     def attempt_number(self, task: Task) -> str:
-        return f"{task.retry_count + 1} of {task.max_retries + 1}"
+        number = task.retry_count + 1
+        return f"{number} of {task.max_retries + 1}" if task.max_retries else str(number)
 
     @admin.display(description="worker")
     def worker(self, task: Task) -> str:

@@ -40,7 +40,8 @@ SETTINGS: dict[str, Setting] = {
     "MAX_OUTPUT_SIZE": Setting(10_485_760, (int,), old_name="DJANGO_SIMPLE_QUEUE_MAX_OUTPUT_SIZE"),
     "MAX_LOG_SIZE": Setting(10_485_760, (int,)),
     "CAPTURE_LOG": Setting(False, (bool,), True),
-    "MAX_TASKS_PER_CHILD": Setting(0, (int,), 1),
+    # The original starts a process for each task, which costs more than most tasks.
+    "MAX_TASKS_PER_CHILD": Setting(0, (int,), 100),
     "ENQUEUE": Setting("atomic", (str,), choices=("atomic", "on_commit", "autocommit")),
     "STATUS_VIEW_ACCESS": Setting("staff", (str,), "public"),
     "READONLY_MODELS": Setting(True, (bool,)),

@@ -30,3 +30,10 @@ class TextUUIDField(models.CharField):
     def get_prep_value(self, value: Any) -> str | None:
         found = self.to_python(value)
         return None if found is None else str(found)
+
+
+class TextArrayField(models.Field):
+    """An array of texts, read as a list; Django's own needs an app of its own in INSTALLED_APPS."""
+
+    def db_type(self, connection: Any) -> str:
+        return "text[]"

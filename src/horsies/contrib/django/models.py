@@ -4,12 +4,11 @@ import json
 from datetime import timedelta
 from typing import Any
 
-from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
 from horsies.contrib.django.conf import setting
-from horsies.contrib.django.fields import TextUUIDField
+from horsies.contrib.django.fields import TextArrayField, TextUUIDField
 from horsies.states import TASK_TERMINAL_STATES, TaskStatus
 
 TERMINAL = tuple(sorted(state.value for state in TASK_TERMINAL_STATES))
@@ -116,7 +115,7 @@ class Task(EngineModel):
     unique_key = models.CharField(max_length=255, null=True)
     rerun_of = models.CharField(max_length=36, null=True)
     cancel_requested_at = models.DateTimeField(null=True)
-    tags = ArrayField(models.TextField(), null=True)
+    tags = TextArrayField(null=True)
     created_at = models.DateTimeField(auto_now_add=True)
     updated_at = models.DateTimeField(auto_now=True)
 
@@ -275,7 +274,7 @@ class WorkerState(EngineModel):
     hostname = models.CharField(max_length=255)
     pid = models.IntegerField()
     processes = models.IntegerField()
-    queues = ArrayField(models.CharField(max_length=100))
+    queues = TextArrayField()
     tasks_running = models.IntegerField()
     tasks_claimed = models.IntegerField()
     memory_usage_mb = models.FloatField(null=True)

@@ -6,13 +6,14 @@ from importlib import import_module
 from typing import Any
 from urllib.parse import quote, urlencode
 
+from django.apps import apps
 from django.conf import settings as django_settings
 from django.db import connections
 from django.utils.module_loading import autodiscover_modules, import_string
 
 from horsies.app import Horsies
 from horsies.broker.postgres import PostgresBroker
-from horsies.config import AppConfig, CustomQueueConfig, PostgresConfig, QueueMode
+from horsies.config import AppConfig, CustomQueueConfig, PostgresConfig, QueueMode, RecoveryConfig
 from horsies.contrib.django.conf import setting, timeout_s
 from horsies.errors import HorsiesError
 from horsies.tasks.definition import TaskDefinition
@@ -61,6 +62,9 @@ def app_config() -> AppConfig:
         "allow_plain_returns": True,
         **queue_config(configured_queues()),
     }
+    if apps.is_installed("horsies.contrib.django.simple_queue"):
+        # django-simple-queue keeps ended tasks until someone deletes them.
+        derived["recovery"] = RecoveryConfig(terminal_record_retention_hours=None)
     return AppConfig(**{**derived, **setting("APP")})
 
 
@@ -100,7 +104,10 @@ def configured_queues() -> list[str]:
 
 def broker_config() -> PostgresConfig:
     """Where Django's connection leads, for connections of the engine's own."""
-    connection = connections[setting("DATABASE_ALIAS")]
+    alias = setting("DATABASE_ALIAS")
+    if alias not in connections or connections[alias].vendor != "postgresql":
+        return PostgresConfig(database_url="postgresql://")  # the system check says what to do
+    connection = connections[alias]
     parameters = {
         key: value
         for key, value in connection.get_connection_params().items()

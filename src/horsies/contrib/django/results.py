@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import fields
 from datetime import datetime
 from typing import Any
 
@@ -20,7 +20,6 @@ from horsies.contrib.django.compat import (
     TaskResultStatus,
 )
 from horsies.contrib.django.models import Task, TaskAttempt
-from horsies.contrib.django.tasks import HorsiesTask
 from horsies.states import TaskStatus
 
 _STATUS = {
@@ -39,14 +38,6 @@ _BY_CODE = {
     "TASK_CANCELLED": f"{_OUR_EXCEPTIONS}.TaskCancelled",
     "TASK_EXPIRED": f"{_OUR_EXCEPTIONS}.TaskExpired",
 }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredTask(HorsiesTask):
-    """A task as its row remembers it: it was valid when it was enqueued."""
-
-    def __post_init__(self) -> None:
-        """Settings may have changed since; a result must still be readable."""
 
 
 def find_result(backend: Any, result_id: str) -> Any:
@@ -103,22 +94,31 @@ def result_of(row: Task, attempts: Sequence[TaskAttempt]) -> Any:
 
 
 def stored_task(row: Task) -> Any:
-    """The task as it was enqueued, its function imported."""
+    """The task as it was enqueued, its function imported.
+
+    It was valid then; settings may have changed since, so it is made without being validated.
+    """
     options = row.options
     django = options.get("django", {})
     run_after = django.get("run_after")
     declared = load_task(row.task_name)
-    return StoredTask(
-        func=declared.func,
-        priority=django.get("priority", 0),
-        backend=django.get("backend", "default"),
-        queue_name=row.queue_name,
-        run_after=None if run_after is None else datetime.fromisoformat(run_after),
-        takes_context=bool(django.get("takes_context", declared.takes_context)),
-        max_retries=(options.get("retry_policy") or {}).get("max_retries", 0),
-        timeout=None if not options.get("timeout_ms") else options["timeout_ms"] / 1000,
-        unique_key=options.get("unique_key"),
-    )
+    timeout_ms = options.get("timeout_ms")
+    stored = {
+        "priority": django.get("priority", 0),
+        "backend": django.get("backend", "default"),
+        "queue_name": row.queue_name,
+        "run_after": None if run_after is None else datetime.fromisoformat(run_after),
+        "takes_context": bool(django.get("takes_context", declared.takes_context)),
+        "timeout": None if timeout_ms is None else timeout_ms / 1000,
+        "unique_key": options.get("unique_key"),
+    }
+    if getattr(declared, "retry_policy", None) is None:
+        stored["max_retries"] = (options.get("retry_policy") or {}).get("max_retries", 0)
+    task = object.__new__(type(declared))
+    for field in fields(declared):
+        value = stored.get(field.name, getattr(declared, field.name))
+        object.__setattr__(task, field.name, value)
+    return task
 
 
 def describe_failure(error_code: str | None, message: str | None, error: Any) -> str:

@@ -89,6 +89,14 @@ def take(seconds: float, text: str = "") -> str:
     return text
 
 
+@task
+def hold(seconds: float, text: str) -> str:
+    """Say when it has begun, and do without the database afterwards."""
+    note(f"held {text}")
+    time.sleep(seconds)
+    return text
+
+
 @our_task(timeout=1)
 def ignore_the_end(seconds: float) -> None:
     """Catch whatever is thrown at it to end it."""

@@ -1,6 +1,5 @@
 """The engine's tables and functions, and the models that show them."""
 
-import django.contrib.postgres.fields
 from django.db import migrations, models
 
 import horsies.contrib.django.fields
@@ -122,9 +121,7 @@ class Migration(migrations.Migration):
                 ("cancel_requested_at", models.DateTimeField(null=True)),
                 (
                     "tags",
-                    django.contrib.postgres.fields.ArrayField(
-                        base_field=models.TextField(), null=True, size=None
-                    ),
+                    horsies.contrib.django.fields.TextArrayField(null=True),
                 ),
                 ("created_at", models.DateTimeField(auto_now_add=True)),
                 ("updated_at", models.DateTimeField(auto_now=True)),
@@ -193,9 +190,7 @@ class Migration(migrations.Migration):
                 ("processes", models.IntegerField()),
                 (
                     "queues",
-                    django.contrib.postgres.fields.ArrayField(
-                        base_field=models.CharField(max_length=100), size=None
-                    ),
+                    horsies.contrib.django.fields.TextArrayField(),
                 ),
                 ("tasks_running", models.IntegerField()),
                 ("tasks_claimed", models.IntegerField()),

@@ -80,6 +80,8 @@ def _run(task: Task, loop: asyncio.AbstractEventLoop) -> TaskResult[Any, TaskErr
     try:
         function = Task._callable_task(task.task)
         arguments = json.loads(task.args) if task.args else {}
+        if task.output:  # of the import, or of an attempt that was lost
+            run("clear", task_id=str(task.pk))
         task.output = ""
         if inspect.isgeneratorfunction(function):
             _consume(task, function(**arguments), limit)
@@ -114,7 +116,6 @@ def _fail(task: Task, error: BaseException) -> TaskResult[Any, TaskError]:
 
 def _consume(task: Task, values: Any, limit: OutputLimit) -> None:
     """Store each value as soon as it is there; what is stored is the output."""
-    run("clear", task_id=str(task.pk))
     pieces: list[str] = []
     for iteration, value in enumerate(values):
         send_safely(signals.before_loop, Task, task=task, iteration=iteration)
