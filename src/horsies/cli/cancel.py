@@ -5,7 +5,7 @@ from typing import Unpack
 import click
 
 from horsies.cli.matching import FilterOptions, change_matching, report_one, takes_filter
-from horsies.locator import load_app
+from horsies.cli.operating import find_app
 
 
 @click.command("cancel")
@@ -13,7 +13,7 @@ from horsies.locator import load_app
 @click.option("--running", is_flag=True, help="Also end tasks that are running.")
 def command(locator: str | None, *, running: bool, **wanted: Unpack[FilterOptions]) -> None:
     """Cancel waiting tasks of the app in MODULE; --running also ends tasks that are running."""
-    broker = load_app(locator).get_broker()
+    broker = find_app(locator).get_broker()
     if task_id := wanted["task_id"]:
         report_one(broker.cancel_task_sync(task_id, running=running), "cancelled")
         return

@@ -2,12 +2,13 @@
 
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TypedDict, TypeVar
 
 import click
 
 from horsies.broker.postgres import PostgresBroker
-from horsies.cli.locating import takes_app
+from horsies.cli.operating import read_filter, takes_words
 from horsies.operations.filters import TaskFilter
 from horsies.result import Err
 from horsies.result.broker import BrokerResult
@@ -19,6 +20,7 @@ _PAST = {"cancel": "cancelled", "requeue": "requeued"}
 class FilterOptions(TypedDict):
     """The options that `takes_filter` adds, by the names that click gives them."""
 
+    words: tuple[str, ...]
     task_id: str | None
     task_name: str | None
     queue_name: str | None
@@ -27,14 +29,14 @@ class FilterOptions(TypedDict):
 
 
 def takes_filter(function: Callable[..., object]) -> Callable[..., object]:
-    """Add the app argument and the options that select tasks to a command."""
+    """Add [MODULE] [FILTER]... and the options that select tasks to a command."""
     for option in (
         click.option("--yes", is_flag=True, help="Do not ask for confirmation."),
         click.option("--tag", help="Only tasks with this tag."),
         click.option("--queue", "queue_name", help="Only tasks in this queue."),
         click.option("--task-name", help="Only tasks with this name."),
         click.option("--id", "task_id", help="Only this task."),
-        takes_app,
+        takes_words,
     ):
         function = option(function)
     return function
@@ -48,7 +50,7 @@ def change_matching(
     change: Callable[[TaskFilter], BrokerResult[int]],
 ) -> None:
     """Print how many tasks match, ask for confirmation, change them, print how many changed."""
-    matching = TaskFilter(states, wanted["task_name"], wanted["queue_name"], wanted["tag"])
+    matching = _filter(states, wanted, verb)
     count = _value(broker.count_tasks(matching))
     click.echo(f"{count} task(s) match")
     if count == 0:
@@ -56,6 +58,21 @@ def change_matching(
     if not wanted["yes"]:
         click.confirm(f"{verb.capitalize()} them?", abort=True)
     click.echo(f"{_value(change(matching))} task(s) {_PAST[verb]}")
+
+
+def _filter(states: tuple[str, ...], wanted: FilterOptions, verb: str) -> TaskFilter:
+    found = read_filter(wanted["words"])
+    if refused := [status for status in found.statuses if status not in states]:
+        raise click.UsageError(
+            f"{verb} is for tasks that are {', '.join(states)}, not {refused[0]}"
+        )
+    return replace(
+        found,
+        statuses=found.statuses or states,
+        task_name=wanted["task_name"] or found.task_name,
+        queue_name=wanted["queue_name"] or found.queue_name,
+        tag=wanted["tag"] or found.tag,
+    )
 
 
 def report_one(result: BrokerResult[bool], done: str) -> None:

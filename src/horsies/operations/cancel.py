@@ -3,13 +3,12 @@
 from collections.abc import Sequence
 
 from horsies.codes import BrokerErrorCode
-from horsies.database.database import Database
 from horsies.database.operation import Operation
 from horsies.database.statement import Receipt
 from horsies.operations.filters import TaskFilter
 from horsies.operations.paging import for_all_matching
 from horsies.operations.statements import cancel_tasks, request_cancel
-from horsies.result.broker import BrokerResult
+from horsies.operations.steps import Steps
 
 
 def cancel_one(task_id: str, *, running: bool) -> Operation[Receipt, bool]:
@@ -17,9 +16,9 @@ def cancel_one(task_id: str, *, running: bool) -> Operation[Receipt, bool]:
     return _cancel([task_id], running=running).map(bool)
 
 
-def cancel_all(database: Database, wanted: TaskFilter, *, running: bool) -> BrokerResult[int]:
+def cancel_all(wanted: TaskFilter, *, running: bool) -> Steps[int]:
     """Cancel all matching tasks; how many were cancelled, or asked to end."""
-    return for_all_matching(database, wanted, lambda ids: _cancel(ids, running=running))
+    return for_all_matching(wanted, lambda ids: _cancel(ids, running=running))
 
 
 def _cancel(task_ids: Sequence[str], *, running: bool) -> Operation[Receipt, int]:
