@@ -49,7 +49,10 @@ if TYPE_CHECKING:
         WorkflowValidationError,
     )
     from horsies.executors.base import SoftTimeout
+    from horsies.operations.filter_words import FilterError, parse_filter
+    from horsies.operations.filters import TaskFilter
     from horsies.operations.health import DatabasePing, WorkerPong
+    from horsies.operations.operations import Operations
     from horsies.result import (
         BUILTIN_CODE_REGISTRY,
         BuiltInTaskCode,
@@ -156,6 +159,7 @@ __all__ = [
     "Event",
     "EventNode",
     "ExceptionMapper",
+    "FilterError",
     "HandleErrorCode",
     "HandleOperationError",
     "HandleResult",
@@ -170,6 +174,7 @@ __all__ = [
     "Ok",
     "OnError",
     "OperationalErrorCode",
+    "Operations",
     "OutcomeCode",
     "Overlap",
     "PostgresBroker",
@@ -199,6 +204,7 @@ __all__ = [
     "TaskDefinitionError",
     "TaskError",
     "TaskFailed",
+    "TaskFilter",
     "TaskFunction",
     "TaskHandle",
     "TaskInfo",
@@ -235,6 +241,7 @@ __all__ = [
     "from_node",
     "is_err",
     "is_ok",
+    "parse_filter",
     "pause_workflow",
     "pause_workflow_sync",
     "resume_workflow",
@@ -266,7 +273,10 @@ _PLACES = {
         TaskDefinitionError ValidationReport WorkflowValidationError
     """,
     "horsies.executors.base": "SoftTimeout",
+    "horsies.operations.filter_words": "FilterError parse_filter",
+    "horsies.operations.filters": "TaskFilter",
     "horsies.operations.health": "DatabasePing WorkerPong",
+    "horsies.operations.operations": "Operations",
     "horsies.result": """
         BUILTIN_CODE_REGISTRY BuiltInTaskCode ContractCode Err Ok OperationalErrorCode
         OutcomeCode Result RetrievalCode TaskError TaskResult is_err is_ok

@@ -51,6 +51,7 @@ from horsies.workflows.spec import WorkflowSpec
 from horsies.workflows.start import start_many, start_many_async
 
 if TYPE_CHECKING:
+    from horsies.operations.operations import Operations
     from horsies.scheduling.schedules import Schedules
 
 P = ParamSpec("P")
@@ -276,6 +277,13 @@ class Horsies:
         from horsies.scheduling.schedules import Schedules  # most apps have none
 
         return Schedules(self)
+
+    @cached_property
+    def operations(self) -> "Operations":
+        """See, explain and steer the running system."""
+        from horsies.operations.operations import Operations  # most processes only send
+
+        return Operations(self)
 
     def handle(self, task_id: str) -> TaskHandle[Any]:
         """A handle on a stored task, by its id."""

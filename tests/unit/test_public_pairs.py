@@ -5,10 +5,19 @@ import inspect
 import pytest
 
 from horsies import Horsies, PostgresBroker, TaskHandle, TaskSendOptions
+from horsies.operations.operations import Operations
 from horsies.scheduling.schedules import Schedules
 from horsies.sending.task_function import RegisteredTask
 
-CLASSES = [Horsies, PostgresBroker, TaskHandle, TaskSendOptions, RegisteredTask, Schedules]
+CLASSES = [
+    Horsies,
+    Operations,
+    PostgresBroker,
+    TaskHandle,
+    TaskSendOptions,
+    RegisteredTask,
+    Schedules,
+]
 PAIRS = [
     pytest.param(cls, name.removesuffix(suffix), name, id=f"{cls.__name__}.{name}")
     for cls in CLASSES

@@ -14,8 +14,9 @@ from horsies.operations import health
 from horsies.operations.cancel import cancel_all, cancel_one, cancellation
 from horsies.operations.filters import TaskFilter
 from horsies.operations.health import DatabasePing, WorkerPong
-from horsies.operations.paging import count
+from horsies.operations.paging import exact_count_steps
 from horsies.operations.requeue import requeue_all, requeue_one, rerun_one
+from horsies.operations.steps import Steps, perform
 from horsies.recovery import manual
 from horsies.recovery.lost_runs import end_lost_runs
 from horsies.result import Err, Ok
@@ -161,15 +162,18 @@ class PostgresBroker:
 
     def count_tasks(self, wanted: TaskFilter) -> BrokerResult[int]:
         """Count the tasks that match a filter."""
-        return self.database.perform(count(wanted))
+        return self._repair(exact_count_steps(wanted))
 
     def cancel_tasks(self, wanted: TaskFilter, *, running: bool = False) -> BrokerResult[int]:
         """Withdraw all matching tasks; return how many were cancelled or asked to end."""
-        return cancel_all(self.database, wanted, running=running)
+        return self._repair(cancel_all(wanted, running=running))
 
     def requeue_tasks(self, wanted: TaskFilter) -> BrokerResult[int]:
         """Put all matching ended tasks back in their queues; return how many."""
-        return requeue_all(self.database, wanted)
+        return self._repair(requeue_all(wanted))
+
+    def _repair(self, steps: Steps[T]) -> BrokerResult[T]:
+        return perform(self.database, steps, BrokerErrorCode.CLEANUP_FAILED)
 
     async def requeue_task(
         self, task_id: str, *, include_completed: bool = False

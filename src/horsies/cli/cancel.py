@@ -5,7 +5,7 @@ from typing import Unpack
 import click
 
 from horsies.cli.matching import FilterOptions, change_matching, report_one, takes_filter
-from horsies.locator import load_app
+from horsies.cli.operating import find_app
 from horsies.result import Err
 from horsies.result.broker import Cancellation
 
@@ -24,7 +24,7 @@ _TOLD = {
 @click.option("--running", is_flag=True, help="Also end tasks that are running.")
 def command(locator: str | None, *, running: bool, **wanted: Unpack[FilterOptions]) -> None:
     """Cancel waiting tasks of the app in MODULE; --running also ends tasks that are running."""
-    app = load_app(locator)
+    app = find_app(locator)
     broker = app.get_broker()
     if task_id := wanted["task_id"]:
         result = broker.cancel_task_sync(task_id, running=running)

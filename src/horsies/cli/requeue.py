@@ -9,16 +9,15 @@ from horsies.cli.matching import (
     change_matching,
     report_one,
     takes_filter,
-    value_of,
 )
-from horsies.locator import load_app
+from horsies.cli.operating import find_app, value_of
 
 
 @click.command("requeue")
 @takes_filter
 def command(locator: str | None, **wanted: Unpack[FilterOptions]) -> None:
     """Put failed tasks of the app in MODULE back into their queues."""
-    app = load_app(locator)
+    app = find_app(locator)
     broker = app.get_broker()
     if task_id := wanted["task_id"]:
         is_done = value_of(broker.requeue_task_sync(task_id))

@@ -13,12 +13,14 @@ STYLES = {
     "PENDING": "dim",
     "READY": "blue",
     "ENQUEUED": "blue",
+    "CLAIMED": "blue",
     "RUNNING": "yellow",
     "COMPLETED": "green",
     "FAILED": "red",
     "SKIPPED": "dim",
     "PAUSED": "magenta",
     "CANCELLED": "dim",
+    "EXPIRED": "magenta",
 }
 _SYMBOLS = {
     "PENDING": "○",

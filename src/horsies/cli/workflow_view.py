@@ -58,7 +58,7 @@ def print_list(console: Console, page: WorkflowPage) -> None:
     table.add_column("started", no_wrap=True)
     table.add_column("took", no_wrap=True, justify="right")
     ids = [row.id for row in page.workflows]
-    for row, shown_id in zip(page.workflows, _shown_ids(ids, console.width), strict=True):
+    for row, shown_id in zip(page.workflows, shown_ids(ids, console.width), strict=True):
         table.add_row(
             shown_id,
             row.name,
@@ -142,7 +142,7 @@ def _is_unicode(console: Console) -> bool:
     return console.encoding.lower().startswith("utf")
 
 
-def _shown_ids(ids: Sequence[str], width: int) -> list[str]:
+def shown_ids(ids: Sequence[str], width: int) -> list[str]:
     """Whole ids where there is room, else as much as tells them apart on this page."""
     if width >= _WIDE:
         return list(ids)

@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 
 from horsies.codes import BrokerErrorCode
-from horsies.database.database import Database
 from horsies.database.operation import Operation
 from horsies.database.statement import Receipt
 from horsies.operations.filters import TaskFilter
 from horsies.operations.paging import for_all_matching
 from horsies.operations.statements import cancel_tasks, request_cancel
-from horsies.result.broker import BrokerResult, Cancellation, CancelOk
+from horsies.operations.steps import Steps
+from horsies.result.broker import Cancellation, CancelOk
 from horsies.states import TaskStatus
 
 
@@ -35,9 +35,9 @@ def cancellation(outcome: str, status: str | None) -> CancelOk:
     return CancelOk(False, Cancellation.ENDED if has_ended else Cancellation.IN_WORKFLOW)
 
 
-def cancel_all(database: Database, wanted: TaskFilter, *, running: bool) -> BrokerResult[int]:
+def cancel_all(wanted: TaskFilter, *, running: bool) -> Steps[int]:
     """Cancel all matching tasks; how many were cancelled, or asked to end."""
-    return for_all_matching(database, wanted, lambda ids: cancel_these(ids, running=running))
+    return for_all_matching(wanted, lambda ids: cancel_these(ids, running=running))
 
 
 def cancel_these(task_ids: Sequence[str], *, running: bool) -> Operation[Receipt, int]:

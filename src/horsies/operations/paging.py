@@ -1,46 +1,39 @@
 """Operations on all tasks that match a filter, a page of ids at a time."""
 
 from collections.abc import Callable
+from typing import Any
 
-from horsies.codes import BrokerErrorCode
-from horsies.database.database import Database
 from horsies.database.operation import Operation
-from horsies.database.statement import Receipt, Scalar
 from horsies.operations.filters import TaskFilter
-from horsies.operations.statements import count_matching, matching_ids
-from horsies.result import Err, Ok
-from horsies.result.broker import BrokerResult
+from horsies.operations.listing import IdPage, ids_steps
+from horsies.operations.steps import Steps
+
+_PAGE = 1_000
 
 
-def count(wanted: TaskFilter) -> Operation[Scalar, int]:
-    """Count the tasks that match a filter."""
-    return Operation(
-        count_matching(wanted), lambda rows: int(rows[0].value), BrokerErrorCode.CLEANUP_FAILED
-    )
+def exact_count_steps(wanted: TaskFilter) -> Steps[int]:
+    """Count all plain tasks that match, page by page, however many there are."""
+    total, before = 0, None
+    while True:
+        page: IdPage = yield from ids_steps(wanted, 10 * _PAGE, before)
+        total, before = total + len(page.ids), page.next_before
+        if before is None:
+            return total
 
 
 def for_all_matching(
-    database: Database,
-    wanted: TaskFilter,
-    change: Callable[[list[str]], Operation[Receipt, int]],
-) -> BrokerResult[int]:
-    """Change page after page; return how many tasks were changed."""
-    total, after = 0, ""
+    wanted: TaskFilter, change: Callable[[list[str]], Operation[Any, int]]
+) -> Steps[int]:
+    """Change page after page; return how many tasks were changed.
+
+    Pages go strictly back in time, so what is changed is not met again.
+    """
+    total, before = 0, None
     while True:
-        page = database.perform(_page(wanted, after))
-        if isinstance(page, Err):
-            return page
-        if not page.ok_value:
-            return Ok(total)
-        changed = database.perform(change(page.ok_value))
-        if isinstance(changed, Err):
-            return changed
-        total, after = total + changed.ok_value, page.ok_value[-1]
-
-
-def _page(wanted: TaskFilter, after: str) -> Operation[Scalar, list[str]]:
-    return Operation(
-        matching_ids(wanted, after=after),
-        lambda rows: [row.value for row in rows],
-        BrokerErrorCode.CLEANUP_FAILED,
-    )
+        page: IdPage = yield from ids_steps(wanted, _PAGE, before)
+        if page.ids:
+            operation = change(page.ids)
+            total += operation.read((yield operation.statement))
+        before = page.next_before
+        if before is None:
+            return total

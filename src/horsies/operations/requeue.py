@@ -5,14 +5,13 @@ from datetime import datetime
 
 from horsies.clock import utc_now
 from horsies.codes import BrokerErrorCode
-from horsies.database.database import Database
 from horsies.database.operation import Operation
 from horsies.database.statement import Receipt, Scalar
 from horsies.ids import new_id
 from horsies.operations.filters import TaskFilter
 from horsies.operations.paging import for_all_matching
 from horsies.operations.statements import requeue_tasks, rerun_task
-from horsies.result.broker import BrokerResult
+from horsies.operations.steps import Steps
 
 
 def requeue_one(task_id: str, *, include_completed: bool) -> Operation[Receipt, bool]:
@@ -20,11 +19,9 @@ def requeue_one(task_id: str, *, include_completed: bool) -> Operation[Receipt, 
     return requeue_these([task_id], include_completed=include_completed).map(bool)
 
 
-def requeue_all(database: Database, wanted: TaskFilter) -> BrokerResult[int]:
+def requeue_all(wanted: TaskFilter) -> Steps[int]:
     """Put all matching ended tasks back in their queues; return how many."""
-    return for_all_matching(
-        database, wanted, lambda ids: requeue_these(ids, include_completed=False)
-    )
+    return for_all_matching(wanted, lambda ids: requeue_these(ids, include_completed=False))
 
 
 def rerun_one(task_id: str, good_until: datetime | None) -> Operation[Scalar, str | None]:

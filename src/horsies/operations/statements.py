@@ -1,15 +1,81 @@
 """The statements by which users steer stored tasks and ask whether the server is there."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import NamedTuple
+
+from psycopg.types.json import Jsonb as Json
+from pydantic_core import to_json
 
 from horsies.database.functions import call
 from horsies.database.sql_files import query
 from horsies.database.statement import Receipt, Scalar, Statement
 from horsies.operations.filters import TaskFilter
 
-_PAGE = 1_000
+# Among a million rows 10,000 are examined in 15 to 50 ms: no page is slow, rare as matches may be.
+EXAMINE_LIMIT = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """A filter, where to go on, and how far."""
+
+    wanted: TaskFilter
+    match_limit: int
+    before_at: str | None = None
+    before_id: str | None = None
+    examine_limit: int = EXAMINE_LIMIT
+    is_plain: bool = False
+
+    def parameters(self) -> dict[str, object]:
+        return {
+            "wanted": Json(self.wanted.wanted(is_plain=self.is_plain), dumps=to_json),
+            "walk": self.wanted.walk,
+            "before_at": self.before_at or "infinity",
+            "before_id": self.before_id or self.wanted.before_id,
+            "match_limit": self.match_limit,
+            "examine_limit": self.examine_limit,
+        }
+
+
+class FoundId(NamedTuple):
+    """A task that matches; or, not a match, the last one that was examined."""
+
+    is_match: bool
+    reached_at: datetime | None
+    id: str
+
+
+class FoundCount(NamedTuple):
+    match_count: int
+    is_cut_short: bool
+
+
+class ListedRow(NamedTuple):
+    """A row of a list; one that is no match has only the place where the search stopped."""
+
+    is_match: bool
+    reached_at: datetime | None
+    id: str
+    task_name: str
+    queue_name: str
+    status: str
+    priority: int
+    retry_count: int
+    max_retries: int
+    sent_at: datetime | None
+    enqueued_at: datetime | None
+    next_retry_at: datetime | None
+    started_at: datetime | None
+    ended_at: datetime | None
+    error_code: str | None
+    worker_id: str | None
+    worker_hostname: str | None
+    worker_pid: int | None
+    is_workflow_task: bool
+    tags: list[str] | None
+    read_at: datetime
 
 
 class Ping(NamedTuple):
@@ -55,14 +121,19 @@ def prune_tasks(status: str, older_than: timedelta, batch: int) -> Statement[Sca
     )
 
 
-def matching_ids(wanted: TaskFilter, *, after: str) -> Statement[Scalar]:
-    """The next thousand ids that match."""
-    parameters = {**wanted.parameters(), "after": after, "batch": _PAGE}
-    return Statement(query("operations", "matching_ids"), parameters, Scalar)
+def find_ids(search: Search) -> Statement[FoundId]:
+    """A page of ids that match, and where the search stopped."""
+    return Statement(query("operations", "find_ids"), search.parameters(), FoundId)
 
 
-def count_matching(wanted: TaskFilter) -> Statement[Scalar]:
-    return Statement(query("operations", "count_matching"), wanted.parameters(), Scalar)
+def list_tasks(search: Search) -> Statement[ListedRow]:
+    """The same with what a list shows of each task."""
+    return Statement(query("operations", "list_tasks"), search.parameters(), ListedRow)
+
+
+def count_found(search: Search) -> Statement[FoundCount]:
+    """How many match, up to the limits of the search."""
+    return Statement(query("operations", "count_found"), search.parameters(), FoundCount)
 
 
 def ping() -> Statement[Ping]:

@@ -1,24 +1,89 @@
--- Tasks that match a filter; signs of life.
+-- What operators see: tasks that match a filter, one task in detail, queues, workers; signs of life.
 -- Each statement can be pasted into psql once its %(name)s parameters are filled in.
 
--- name: matching_ids
-select t.id from horsies_tasks t
-where t.status = any (%(statuses)s::text[])
-  and (%(task_name)s::text is null or t.task_name = %(task_name)s)
-  and (%(task_names)s::text[] is null or t.task_name = any (%(task_names)s))
-  and (%(queue_name)s::text is null or t.queue_name = %(queue_name)s)
-  and (%(tag)s::text is null or %(tag)s = any (t.tags))
-  and not t.is_workflow_task and t.id > %(after)s
-order by t.id limit %(batch)s;
+-- name: list_tasks
+select f.is_match, f.reached_at, f.id, t.task_name, t.queue_name, t.status, t.priority, t.retry_count, t.max_retries,
+    t.sent_at, horsies_readable(t.enqueued_at) as enqueued_at, t.next_retry_at, t.started_at,
+    case when t.status in ('COMPLETED', 'FAILED', 'CANCELLED', 'EXPIRED')
+        then coalesce(t.completed_at, t.failed_at, t.updated_at, t.created_at) end as ended_at,
+    t.error_code, t.claimed_by_worker_id, t.worker_hostname, t.worker_pid, t.is_workflow_task, t.tags, horsies_now() as read_at
+from horsies_find_tasks(%(wanted)s, %(walk)s, %(before_at)s, %(before_id)s, %(match_limit)s, %(examine_limit)s)
+    with ordinality f(id, reached_at, is_match, number)
+left join horsies_tasks t on t.id = f.id and f.is_match
+order by f.number;
 
--- name: count_matching
-select count(*) from horsies_tasks t
-where t.status = any (%(statuses)s::text[])
-  and (%(task_name)s::text is null or t.task_name = %(task_name)s)
-  and (%(task_names)s::text[] is null or t.task_name = any (%(task_names)s))
-  and (%(queue_name)s::text is null or t.queue_name = %(queue_name)s)
-  and (%(tag)s::text is null or %(tag)s = any (t.tags))
-  and not t.is_workflow_task;
+-- name: find_ids
+select f.is_match, f.reached_at, f.id
+from horsies_find_tasks(%(wanted)s, %(walk)s, %(before_at)s, %(before_id)s, %(match_limit)s, %(examine_limit)s)
+    with ordinality f(id, reached_at, is_match, number)
+order by f.number;
+
+-- name: count_found
+select coalesce(sum(1) filter (where f.is_match), 0) as match_count, coalesce(bool_or(not f.is_match), false) as is_cut_short
+from horsies_find_tasks(%(wanted)s, %(walk)s, %(before_at)s, %(before_id)s, %(match_limit)s, %(examine_limit)s) f;
+
+-- name: task_row
+-- What the row has beside what every reader of tasks gets; texts are cut at what people can read.
+select t.args, t.kwargs, t.task_options, t.claimed_by_worker_id, t.claim_expires_at, t.cancel_requested_at, t.created_at, t.updated_at,
+    t.is_held, t.is_workflow_task, n.workflow_id, n.node_id, w.name as workflow_name, w.status as workflow_status, horsies_now() as read_at
+from horsies_tasks t
+left join horsies_workflow_tasks n on t.is_workflow_task and n.task_id = t.id
+left join horsies_workflows w on w.id = n.workflow_id
+where t.id = %(task_id)s limit 1;
+
+-- name: task_logs
+select l.attempt, l.log, l.truncated, l.created_at from horsies_task_logs l where l.task_id = %(task_id)s order by l.attempt limit 100;
+
+-- name: queue_backlogs
+select b.queue_name, b.due_count, b.later_count, b.oldest_due_at, b.next_due_at, horsies_now() as read_at
+from horsies_queue_backlogs(%(count_limit)s) b;
+
+-- name: in_flight_by_queue
+select f.queue_name, count(*) filter (where f.status = 'RUNNING') as running_count, count(*) filter (where f.status = 'CLAIMED') as claimed_count
+from (select t.queue_name, t.status from horsies_tasks t where t.status in ('CLAIMED', 'RUNNING')
+      order by t.claimed_at limit %(row_limit)s) f
+group by f.queue_name order by f.queue_name;
+
+-- name: recent_ends
+-- How tasks ended within the window, by queue or by task name: of each state the last ones, up to a limit, so that no window is
+-- too large. The latency is from when the last attempt might have started until it did.
+select case when %(by)s = 'queue' then e.queue_name else e.task_name end as name,
+    count(*) filter (where e.status = 'COMPLETED') as completed_count, count(*) filter (where e.status = 'FAILED') as failed_count,
+    count(*) filter (where e.status = 'EXPIRED') as expired_count,
+    percentile_cont(array[0.5, 0.95, 0.99]) within group (order by extract(epoch from e.started_at - e.enqueued_at)::double precision)
+        filter (where e.started_at is not null and isfinite(e.enqueued_at)) as start_latencies,
+    percentile_cont(array[0.5, 0.95, 0.99]) within group (order by extract(epoch from e.ended_at - e.started_at)::double precision)
+        filter (where e.started_at is not null) as run_times,
+    extract(epoch from horsies_now() - max(case when e.number = %(row_limit)s then e.ended_at else horsies_now() - %(window)s end))::double precision as span_s
+from unnest(array['COMPLETED', 'FAILED', 'EXPIRED']) s(status) cross join lateral (
+    select t.status, t.queue_name, t.task_name, t.enqueued_at, t.started_at,
+        coalesce(t.completed_at, t.failed_at, t.updated_at, t.created_at) as ended_at, row_number() over () as number
+    from horsies_tasks t
+    where t.status = s.status and t.status in ('COMPLETED', 'FAILED', 'CANCELLED', 'EXPIRED')
+      and coalesce(t.completed_at, t.failed_at, t.updated_at, t.created_at) >= horsies_now() - %(window)s
+    order by coalesce(t.completed_at, t.failed_at, t.updated_at, t.created_at) desc limit %(row_limit)s) e
+group by 1 order by 1;
+
+-- name: workers
+-- The last snapshot of each worker that was seen within the window. A session lock proves life; a replica does not see it.
+select s.worker_id, s.hostname, s.pid, s.processes, s.queues, s.tasks_running, s.tasks_claimed, s.memory_usage_mb, s.children_memory_mb,
+    s.cpu_percent, s.worker_started_at, s.snapshot_at, s.cluster_wide_cap, s.queue_max_concurrency,
+    s.holds_lock and not pg_is_in_recovery() and not exists (
+        select from pg_locks l
+        where l.locktype = 'advisory' and l.granted and l.objsubid = 1
+          and (l.classid::bigint << 32) | l.objid::bigint = horsies_lock_key('worker:' || s.worker_id)) as is_gone,
+    horsies_now() as read_at
+from (select distinct on (w.worker_id) w.* from horsies_worker_states w
+      where w.snapshot_at >= horsies_now() - %(window)s order by w.worker_id, w.snapshot_at desc) s
+order by s.hostname, s.pid limit 10000;
+
+-- name: tasks_in_flight
+select t.id, t.task_name, t.queue_name, t.status, t.claimed_by_worker_id, t.started_at from horsies_tasks t
+where t.status in ('CLAIMED', 'RUNNING') order by t.claimed_at limit %(row_limit)s;
+
+-- name: workflow_counts
+select w.status, count(*) as number from horsies_workflows w
+where w.status in ('PENDING', 'RUNNING', 'PAUSED') and w.parent_workflow_id is null group by w.status limit 10;
 
 -- name: ping
 select clock_timestamp() as database_time, current_setting('server_version') as server_version;

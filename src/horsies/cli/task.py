@@ -1,0 +1,22 @@
+"""`horsies task`: one task in full."""
+
+import click
+
+from horsies.app import Horsies
+from horsies.cli.operating import as_json, print_json, takes_task, value_of
+from horsies.cli.task_view import print_detail
+from horsies.cli.workflow_view import make_console
+
+
+@click.command("task")
+@takes_task
+@as_json
+def command(app: Horsies, task_id: str, *, is_json: bool) -> None:
+    """Show one task: arguments, timeline, attempts, result or error, output.
+
+    ID may be the beginning of an id. Exits with 1 if there is no such task.
+    """
+    task = value_of(app.operations.task(task_id))
+    if task is None:
+        raise click.ClickException(f"there is no task {task_id} any more")
+    print_json(task) if is_json else print_detail(make_console(), task)

@@ -1,0 +1,83 @@
+-- horsies_find_tasks: the ids of tasks that match a filter, newest first, and where the search stopped.
+-- Caller: operations/listing.py.  Locks: none; it only reads, so a replica will do.
+-- wanted: the filter, as operations/filters.py writes it.
+-- walk: which index the search follows. 'id': the primary key, newest id first; 'in_flight': what was claimed last comes first;
+--   'ended': what ended last comes first, for the ended states in the filter.
+-- The search goes on behind (before_at, before_id), ends after match_limit matches, and looks at examine_limit rows at most: no
+-- page is slow, however rare the matches are. A last row with is_match false says where it stopped before the end.
+create or replace function horsies_find_tasks(
+    wanted jsonb, walk text, before_at timestamptz, before_id text, match_limit integer, examine_limit integer
+) returns table (id text, reached_at timestamptz, is_match boolean)
+language plpgsql stable
+set search_path from current
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+as $$
+declare
+    ended constant text := 'coalesce(t.completed_at, t.failed_at, t.updated_at, t.created_at)';
+    conditions constant text := $sql$
+        ($1 -> 'statuses' is null or $1 -> 'statuses' ? e.status)
+        and ($1 ->> 'queue_name' is null or e.queue_name = $1 ->> 'queue_name')
+        and ($1 ->> 'task_name' is null or e.task_name like $1 ->> 'task_name')
+        and ($1 -> 'task_names' is null or $1 -> 'task_names' ? e.task_name)
+        and ($1 ->> 'error_code' is null or e.error_code like $1 ->> 'error_code')
+        and ($1 ->> 'tag' is null or $1 ->> 'tag' = any (e.tags))
+        and ($1 ->> 'worker' is null or starts_with(e.claimed_by_worker_id, $1 ->> 'worker') or e.worker_hostname = $1 ->> 'worker')
+        and ($1 ->> 'sent_since' is null or e.sent_at >= ($1 ->> 'sent_since')::timestamptz)
+        and ($1 ->> 'sent_until' is null or e.sent_at < ($1 ->> 'sent_until')::timestamptz)
+        and ($1 ->> 'ended_since' is null or e.ended_at >= ($1 ->> 'ended_since')::timestamptz)
+        and ($1 ->> 'ended_until' is null or e.ended_at < ($1 ->> 'ended_until')::timestamptz)
+        and ($1 ->> 'is_plain' is null or not e.is_workflow_task)
+        and ($1 ->> 'hint' is null or strpos(e.kwargs, $1 ->> 'hint') > 0 or strpos(e.args, $1 ->> 'hint') > 0)
+        and ($1 -> 'arguments' is null or horsies_has_arguments(e.args, e.kwargs, $1 -> 'arguments'))
+    $sql$;
+    rows constant text := 'select t.*, ' || ended || ' as ended_at, %s as at from horsies_tasks t where %s order by %s';
+    source text;
+    found_count integer;
+begin
+    if walk = 'id' then
+        source := format(rows, 'null::timestamptz', 't.id < $3 and t.id >= coalesce($1 ->> ''lowest_id'', '''')', 't.id desc');
+    elsif walk = 'in_flight' then
+        source := format(rows, 't.claimed_at', 't.status in (''CLAIMED'', ''RUNNING'') and (t.claimed_at, t.id) < ($2, $3)',
+            't.claimed_at desc, t.id desc');
+    else
+        select string_agg('(' || format(rows, ended, format('t.status = %L and %s <= $2 and (%s, t.id) < ($2, $3) and %s >= %L',
+                s.status, ended, ended, ended, coalesce(wanted ->> 'ended_since', '-infinity')), ended || ' desc, t.id desc') || ')', ' union all ')
+        into source
+        from jsonb_array_elements_text(wanted -> 'statuses') s(status);
+    end if;
+    source := format('select * from (%s) s order by s.at desc, s.id desc', source);
+    if walk = 'id' then
+        source := replace(source, 's.at desc, ', '');
+    end if;
+
+    return query execute format('select e.id::text, e.at, true from (%s limit %s) e where %s limit %s',
+        source, examine_limit, conditions, match_limit) using wanted, before_at, before_id;
+    get diagnostics found_count = row_count;
+    if found_count < match_limit then
+        return query execute format('select e.id::text, e.at, false from (%s offset %s limit 1) e', source, examine_limit - 1)
+            using wanted, before_at, before_id;
+    end if;
+end $$;
+
+-- horsies_has_arguments: whether the stored arguments have these values: [{"path": ["kwargs", "order"], "value": "42"}].
+-- The filter's hint, a text that matching arguments contain, spares asking this of most others.
+create or replace function horsies_has_arguments(args text, kwargs text, expected jsonb) returns boolean
+language plpgsql immutable
+set search_path from current
+as $$
+declare
+    one jsonb;
+    stored text;
+    path text[];
+begin
+    for one in select * from jsonb_array_elements(expected) loop
+        stored := case one -> 'path' ->> 0 when 'args' then args else kwargs end;
+        path := array(select p.part from jsonb_array_elements_text(one -> 'path') with ordinality p(part, n) where p.n > 1 order by p.n);
+        if horsies_json(stored) #>> path is distinct from one ->> 'value' then
+            return false;
+        end if;
+    end loop;
+    return true;
+end $$;

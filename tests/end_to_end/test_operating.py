@@ -1,0 +1,148 @@
+"""The commands that see and steer: what they print, JSON, exit codes, answers to bad input."""
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from horsies.cli.main import horsies
+from support.command import run_horsies
+from support.database import Database, connect
+from support.scenes import plant_shop, task_id
+
+Run = Callable[..., Result]
+
+
+@pytest.fixture
+def db(database_url: str) -> Iterator[Database]:
+    db = connect(database_url)
+    plant_shop(db)
+    yield db
+    db.connection.close()
+
+
+@pytest.fixture
+def run(db: Database, database_url: str, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Run a command in this process, as `horsies` would."""
+    monkeypatch.setenv("HORSIES_DATABASE_URL", database_url)
+    monkeypatch.setenv("COLUMNS", "160")
+
+    def run(*words: str, answer: str | None = None) -> Result:
+        return CliRunner().invoke(horsies, list(words), input=answer, prog_name="horsies")
+
+    return run
+
+
+def test_json_has_what_programs_need(run: Run) -> None:
+    page = json.loads(run("tasks", "status:failed", "--limit", "1", "--json").stdout)
+    task = json.loads(run("task", "0028", "--json").stdout)
+    count = json.loads(run("tasks", "status:failed", "--count", "--json").stdout)
+
+    assert [one["id"] for one in page["tasks"]] == [task_id(40)]
+    assert page["next_before"].endswith(task_id(40))
+    assert task["logs"][0]["log"] == "WARNING shop: order 40: no funds\n"
+    assert count == {"number": 4, "is_least": False}
+    for command in ("status", "queues", "workers"):
+        assert json.loads(run(command, "--json").stdout)
+
+
+def test_a_page_goes_on_where_the_last_one_ended(run: Run) -> None:
+    before = json.loads(run("tasks", "status:failed", "--limit", "3", "--json").stdout)
+
+    rest = run("tasks", "status:failed", "--before", before["next_before"])
+
+    assert task_id(10) in rest.stdout
+    assert task_id(20) not in rest.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "answer"),
+    [
+        (["tasks", "status:broken"], 2, "'broken' is no status; allowed are pending"),
+        (["tasks", "queues:x"], 1, "no module named 'queues'"),
+        (["tasks", "status:failed", "colour:red"], 2, "'colour:red' is no filter"),
+        (["tasks", "status:failed", "--before", "x"], 1, "is not where a page of these tasks"),
+        (["task", "ffff"], 1, "there is no task ffff"),
+        (["task", "000"], 1, "000 is the beginning of several ids:"),
+        (["queues", "--window", "long"], 2, "--window:long is no time"),
+        (["requeue", "status:running"], 2, "requeue is for tasks that are FAILED, not RUNNING"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else None,
+)
+def test_bad_input_is_answered_with_its_cure(
+    run: Run, words: list[str], code: int, answer: str
+) -> None:
+    result = run(*words)
+
+    said = result.output.lower() + str(result.exception).lower()
+    assert answer.lower() in said
+    assert result.exit_code == code
+
+
+def test_bulk_commands_take_filter_words(run: Run, db: Database) -> None:
+    cancelled = run("cancel", "queue:mail", "--yes")
+    requeued = run("requeue", "error:CARD_*", "kwargs.order=40", answer="y\n")
+
+    assert "3 task(s) match\n3 task(s) cancelled" in cancelled.stdout
+    assert "1 task(s) requeued" in requeued.stdout
+    assert (db.status(task_id(41)), db.status(task_id(40))) == ("CANCELLED", "PENDING")
+
+
+def test_prune_counts_asks_and_deletes(run: Run, db: Database) -> None:
+    db.execute(
+        "update horsies_tasks set completed_at = now() - interval '3 days' where id <= %s"
+        " and status = 'COMPLETED'",
+        task_id(9),
+    )
+
+    dry = run("prune", "--older-than", "2d", "--dry-run")
+    refused = run("prune", "--older-than", "2d", answer="n\n")
+    done = run("prune", "--older-than", "2d", "--status", "completed", "--yes")
+
+    assert dry.stdout == "9 task(s) ended more than 2d ago\n"
+    assert refused.exit_code == 1
+    assert done.stdout.endswith("9 task(s) deleted\n")
+    assert (
+        db.value("select count(*) from horsies_task_attempts where task_id <= %s", task_id(9)) == 0
+    )
+
+
+def test_tail_prints_what_ended_oldest_first(run: Run) -> None:
+    lines = run(
+        "tail", "ended-since:2029-01-01", "status:failed", "--count", "2"
+    ).stdout.splitlines()
+
+    assert [task_id(10) in lines[0], task_id(20) in lines[1], len(lines)] == [True, True, 2]
+    assert "CARD_DECLINED" in lines[0]
+
+
+def test_completion_is_installed_once(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("SHELL", "/bin/bash")
+
+    first, second = run("completion"), run("completion")
+
+    assert (tmp_path / ".bashrc").read_text().count("_HORSIES_COMPLETE=bash_source") == 1
+    assert "added to" in first.stdout
+    assert "has it already" in second.stdout
+
+
+def test_completion_completes_commands(tmp_path: Path) -> None:
+    done = run_horsies(
+        tmp_path, _HORSIES_COMPLETE="bash_complete", COMP_WORDS="horsies wo", COMP_CWORD="1"
+    )
+
+    assert done.stdout.split() == ["plain,worker", "plain,workers", "plain,workflow"]
+
+
+def test_without_app_or_database_the_cure_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    result = run_horsies(tmp_path, "status")
+
+    assert result.returncode == 1
+    assert "no app module given" in result.stderr

@@ -1,0 +1,104 @@
+"""A small shop in a database, for tests of what operators see; times are relative to NOW."""
+
+import json
+from typing import Any
+
+from support.database import FAILURE, OK, Database, at, retry_options
+
+WORKER = "5c0ffee0-0000-4000-8000-000000000001"
+
+
+def task_id(number: int) -> str:
+    """Ids that can be told apart by their first letters."""
+    return f"{number:04x}0193-e1a0-7000-8000-{number:012x}"
+
+
+def snapshot(db: Database, worker_id: str = WORKER, **columns: Any) -> str:
+    """A worker's picture of itself, one second old."""
+    values = {
+        "worker_id": worker_id,
+        "snapshot_at": at(-1),
+        "hostname": "host-a",
+        "pid": 4711,
+        "processes": 2,
+        "queues": ["default"],
+        "tasks_running": 1,
+        "memory_usage_mb": 61.0,
+        "children_memory_mb": 88.0,
+        "cpu_percent": 12.0,
+        "max_claim_batch": 0,
+        "max_claim_per_worker": 0,
+        "worker_started_at": at(-7260),
+    }
+    db.insert("horsies_worker_states", **{**values, **columns})
+    return worker_id
+
+
+def plant_shop(db: Database) -> None:
+    """A worker on `default`, nobody on `mail`, and tasks in most states."""
+    snapshot(db)
+    for number in range(1, 41):
+        start = -3000 + 60 * number
+        is_ok = number % 10 != 0
+        db.insert(
+            id=task_id(number),
+            task_name="charge_card" if number % 2 == 0 else "send_receipt",
+            kwargs=json.dumps({"order": number}),
+            status="COMPLETED" if is_ok else "FAILED",
+            sent_at=at(start - 1),
+            created_at=at(start - 1),
+            enqueued_at=at(start - 1),
+            claimed_at=at(start),
+            claimed_by_worker_id=WORKER,
+            started_at=at(start),
+            completed_at=at(start + number / 10) if is_ok else None,
+            failed_at=None if is_ok else at(start + number / 10),
+            error_code=None if is_ok else "CARD_DECLINED",
+            result=OK if is_ok else FAILURE.replace("BROKEN", "CARD_DECLINED"),
+            worker_hostname="host-a",
+            worker_pid=4711,
+        )
+        db.insert(
+            "horsies_task_attempts",
+            task_id=task_id(number),
+            attempt=1,
+            outcome="COMPLETED" if is_ok else "FAILED",
+            started_at=at(start),
+            finished_at=at(start + number / 10),
+            error_code=None if is_ok else "CARD_DECLINED",
+            worker_hostname="host-a",
+            worker_pid=4711,
+        )
+    db.insert(
+        "horsies_task_logs",
+        task_id=task_id(40),
+        attempt=1,
+        log="WARNING shop: order 40: no funds\n",
+    )
+    waiting = {"task_name": "send_newsletter", "queue_name": "mail", "created_at": at(-90)}
+    for number in range(41, 44):
+        db.insert(id=task_id(number), sent_at=at(-90), enqueued_at=at(-90), **waiting)
+    db.insert(
+        id=task_id(44),
+        task_name="charge_card",
+        sent_at=at(-50),
+        created_at=at(-50),
+        enqueued_at=at(25),
+        next_retry_at=at(25),
+        retry_count=1,
+        max_retries=3,
+        task_options=retry_options(),
+    )
+    db.insert(
+        id=task_id(45),
+        task_name="close_books",
+        status="RUNNING",
+        sent_at=at(-40),
+        created_at=at(-40),
+        enqueued_at=at(-40),
+        claimed_at=at(-39),
+        started_at=at(-39),
+        claimed_by_worker_id=WORKER,
+        worker_hostname="host-a",
+        worker_pid=4712,
+    )
