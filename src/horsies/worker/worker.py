@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import psycopg
 
 from horsies.app import Horsies
-from horsies.codec.results import UNTYPED, read_result
 from horsies.database.statement import is_transient
 from horsies.executors.in_loop import InLoopExecutor
 from horsies.recovery.begun_slots import BegunSlots, create_begun_slots
@@ -20,6 +19,7 @@ from horsies.worker.claim_request import PermitRequest
 from horsies.worker.claimer import Claimer
 from horsies.worker.completer import Completer, Recorded
 from horsies.worker.dispatcher import Dispatcher
+from horsies.worker.failure_hooks import call_failure_hooks
 from horsies.worker.hand_back import HandBack
 from horsies.worker.heartbeat import Heartbeat
 from horsies.worker.holdings import Holdings
@@ -328,7 +328,7 @@ class Worker:
             if one.outcome == "retried" and one.retry_after_s is not None:
                 self._retry_notifier.add(task.task_id, task.queue_name, one.retry_after_s)
             elif one.outcome == "failed":
-                self._call_failure_hooks(one)
+                call_failure_hooks(self._app.failure_hooks, one)
             elif one.outcome == "claim_lost":
                 _logger.warning("task %s: its claim was lost, the result is dropped", task.task_id)
         if self._looks_after_workflows and any(
@@ -338,21 +338,3 @@ class Worker:
         if self.context.settings.is_burst and not self._dispatcher.running:
             self._claimer.wake()  # whether that was all
         self._claimer.slot_freed()
-
-    def _call_failure_hooks(self, recorded: Recorded) -> None:
-        if not self._app.failure_hooks:
-            return
-        task = recorded.completion.task
-        error = read_result(recorded.completion.result, UNTYPED).err_value
-        for hook in self._app.failure_hooks:
-            try:
-                hook(
-                    task_id=task.task_id,
-                    task_name=task.task_name,
-                    attempt=task.attempt,
-                    error=error,
-                )
-            except Exception:  # user code: failure hooks
-                _logger.exception(
-                    "a failure hook raised; the failure of task %s stands", task.task_id
-                )
