@@ -1,16 +1,20 @@
 """`horsies.testing`: what users have in their own tests."""
 
 import asyncio
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from typing import Any
 
+import anyio
 import pytest
 from sqlalchemy import create_engine
 
 from horsies import Horsies, RetryPolicy, TaskFailed
 from horsies.codes import OperationalErrorCode, RetrievalCode
 from horsies.testing import ManualWorker, Sends, crash
+from horsies.testing.databases import Databases
 from support.database import connect
 
 Inline = Callable[[Horsies], Sends]
@@ -195,3 +199,77 @@ def test_a_database_is_fresh_for_each_test(horsies_database_url: str) -> None:
 
     assert database.value("select count(*) from horsies_tasks") == 0
     database.connection.close()
+
+
+def test_inline_works_with_anyio(app: Horsies, horsies_inline: Inline) -> None:
+    horsies_inline(app)
+
+    async def main() -> str:
+        handle = await app.tasks["mail"].send_or_raise_async("me")
+        value: str = await handle.result_async()
+        return value
+
+    assert anyio.run(main) == "me"
+
+
+DJANGO = """
+import sys
+from urllib.parse import parse_qs, urlsplit
+from django.conf import settings
+
+parts = urlsplit(sys.argv[1])
+settings.configure(DATABASES={"default": {
+    "ENGINE": "django.db.backends.postgresql", "NAME": parts.path[1:],
+    "HOST": parse_qs(parts.query).get("host", [parts.hostname])[0], "USER": parts.username or "",
+    "PORT": parse_qs(parts.query).get("port", [parts.port or ""])[0]}})
+import django
+django.setup()
+from django.db import connection
+from django.test import TestCase
+from horsies import Horsies
+from horsies.testing import inline
+
+app = Horsies("postgresql://nobody@127.0.0.1:1/nowhere", allow_plain_returns=True)
+
+@app.task("charge")
+def charge(order: int) -> int:
+    return order
+
+class CheckoutTests(TestCase):
+    def test_checkout(self):
+        with inline(app) as sends:
+            connection.cursor().execute("select 1")
+            handle = charge.with_options(connection=connection).send_or_raise(42)
+            self.assertEqual(handle.result(), 42)
+        sends.assert_sent(charge, order=42)
+
+from unittest import TextTestRunner, defaultTestLoader
+suite = defaultTestLoader.loadTestsFromTestCase(CheckoutTests)
+sys.exit(not TextTestRunner().run(suite).wasSuccessful())
+"""
+
+
+def test_it_works_inside_a_test_case_of_django(horsies_database_url: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", DJANGO, horsies_database_url],
+        capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip
+
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_database_that_a_test_has_changed_is_not_used_again(horsies_databases: Databases) -> None:
+    with horsies_databases.clone() as first:
+        database = connect(first)
+        database.insert(task_name="left behind")
+        database.connection.close()
+    with horsies_databases.clone() as second:
+        database = connect(second)
+        assert database.value("select count(*) from horsies_tasks") == 0
+        database.execute("create table mine (id int)")
+        database.connection.close()
+    with horsies_databases.clone() as third:
+        pass
+
+    assert first == second
+    assert third != second

@@ -137,11 +137,11 @@ class TaskDefinition:
 
     def judge_exception(self, error: BaseException) -> AnyResult:
         """Turn an exception of the function into an error result, by the exception mappers."""
-        if isinstance(error, TaskFailed):
+        if issubclass(type(error), TaskFailed) and isinstance(error, TaskFailed):
             return self._judge_result(
                 TaskResult(err=error.error.model_copy(update={"exception": error}))
             )
-        if isinstance(error, Retry):
+        if issubclass(type(error), Retry):
             told = TaskError(error_code=RETRY_CODE, message=str(error), exception=error)
             return TaskResult(err=told)
         text = "".join(traceback.format_exception_only(error)).strip()
@@ -158,10 +158,12 @@ class TaskDefinition:
 
     def retry_wish(self, error: BaseException) -> float | None:
         """What an exception asks for: seconds until a retry, the policy's wait, or nothing."""
-        if isinstance(error, Retry):
-            return BY_POLICY if error.after is None else error.after
+        cls = type(error)  # isinstance would ask the exception itself, which may be hostile
+        if issubclass(cls, Retry):
+            after = vars(error).get("after")
+            return after if isinstance(after, (int, float)) else BY_POLICY
         policy = self.retry_policy
-        if policy is not None and isinstance(error, tuple(policy.retry_on)):
+        if policy is not None and issubclass(cls, tuple(policy.retry_on)):
             return BY_POLICY
         return None
 
