@@ -1,5 +1,6 @@
 """E-28 to E-32: admin, pages, commands for operators, helpers for tests."""
 
+import io
 import json
 from collections.abc import Callable
 from datetime import timedelta
@@ -21,7 +22,6 @@ from horsies.contrib.django.testing import (
     assert_enqueued,
     run_pending,
 )
-from support.django_processes import manage
 from support.django_project.shop import tasks
 from support.django_project.shop.models import Note
 from support.eventually import eventually
@@ -166,24 +166,34 @@ def test_schedules_run_now(admin_client: Client, committed: None) -> None:
     assert (found, runs) == (1, 1)
 
 
+def ask_health(*options: str) -> tuple[int, dict[str, Any]]:
+    """The exit code and the answer of the command."""
+    said = io.StringIO()
+    try:
+        call_command("horsies_health", *options, stdout=said)
+    except SystemExit as ended:
+        return int(str(ended.code)), json.loads(said.getvalue())
+    return 0, json.loads(said.getvalue())
+
+
 def test_e30_health_says_what_is_missing(start_worker: Callable[..., Any], client: Client) -> None:
-    alone = manage("horsies_health")
+    alone = ask_health()
     unhealthy = client.get("/horsies/healthz")
     start_worker("--processes", "1", "--queue-name", "default")
-    well = manage("horsies_health", "--max-backlog", "0", "--max-lag", "5")
+    well = ask_health("--max-backlog", "0", "--max-lag", "5")
     healthy = client.get("/horsies/healthz")
     waiting = tasks.add.using(queue_name="low").enqueue(1, 2)
     with override_settings(HORSIES={"READONLY_MODELS": False}):
         Task.objects.filter(pk=waiting.id).update(enqueued_at=timezone.now() - timedelta(hours=1))
-    backlog = manage("horsies_health", "--max-backlog", "0")
-    lag = manage("horsies_health", "--max-lag", "60")
+    backlog = ask_health("--max-backlog", "0")
+    lag = ask_health("--max-lag", "60")
 
-    assert (alone.returncode, json.loads(alone.stdout)["problems"]) == (1, ["no worker answers"])
+    assert (alone[0], alone[1]["problems"]) == (1, ["no worker answers"])
     assert (unhealthy.status_code, unhealthy.json()["status"]) == (503, "error")
-    assert (well.returncode, json.loads(well.stdout)["workers"]) == (0, 1), well.stdout
+    assert (well[0], well[1]["workers"]) == (0, 1)
     assert (healthy.status_code, healthy.json()["status"]) == (200, "ok")
-    assert (backlog.returncode, lag.returncode) == (1, 1)
-    assert "1 tasks wait, more than 0" in backlog.stdout
+    assert (backlog[0], backlog[1]["problems"]) == (1, ["1 tasks wait, more than 0"])
+    assert lag[0] == 1
 
 
 @pytest.mark.django_db

@@ -1,5 +1,6 @@
 """E-33 to E-40: code written for django-simple-queue."""
 
+import importlib
 import json
 import os
 import uuid
@@ -14,7 +15,7 @@ from django.contrib import admin
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, connection, transaction
 from django.test import Client, override_settings
-from django.urls import reverse
+from django.urls import clear_url_caches, reverse
 from django.utils import timezone
 from django_simple_queue import conf, monitor, signals
 from django_simple_queue.admin import TaskAdmin
@@ -30,6 +31,7 @@ from horsies.contrib.django.simple_queue.statements import raw_writes
 from horsies.contrib.django.testing import run_pending
 from support import cluster
 from support.django_processes import manage
+from support.django_project import urls
 from support.django_project.settings import database
 from support.eventually import eventually
 
@@ -63,6 +65,14 @@ def in_state(status: int, **fields: Any) -> Task:
     """A row as a test writes it by hand."""
     with raw_writes():
         return Task.objects.create(task=f"{JOBS}.add", args="{}", status=status, **fields)
+
+
+def register(model_admin: Any) -> None:
+    """Let the admin show tasks by this class, also where its pages are known already."""
+    admin.site.unregister(Task)
+    admin.site.register(Task, model_admin)
+    clear_url_caches()
+    importlib.reload(urls)
 
 
 @contextmanager
@@ -220,16 +230,14 @@ class TestE33TheThirtyBehaviours:
                 """Does nothing yet."""
 
         task = in_state(Task.FAILED, error="x")
-        admin.site.unregister(Task)
-        admin.site.register(Task, Mine)
+        register(Mine)
         try:
             page = admin_client.get("/admin/django_simple_queue/task/").content.decode()
             add = admin_client.get("/admin/django_simple_queue/task/add/").content.decode()
             detail = admin_client.get(f"/admin/django_simple_queue/task/{task.id}/change/")
             again = admin_client.get("/admin/django_simple_queue/task/add/").content.decode()
         finally:
-            admin.site.unregister(Task)
-            admin.site.register(Task, TaskAdmin)
+            register(TaskAdmin)
 
         assert "archive" in page
         assert detail.status_code == 200
