@@ -49,6 +49,7 @@ if TYPE_CHECKING:
         WorkflowValidationError,
     )
     from horsies.executors.base import SoftTimeout
+    from horsies.operations.control import Note
     from horsies.operations.filter_words import FilterError, parse_filter
     from horsies.operations.filters import TaskFilter
     from horsies.operations.health import DatabasePing, WorkerPong
@@ -171,6 +172,7 @@ __all__ = [
     "MultipleValidationErrors",
     "NodeFactory",
     "NodeKey",
+    "Note",
     "Ok",
     "OnError",
     "OperationalErrorCode",
@@ -273,6 +275,7 @@ _PLACES = {
         TaskDefinitionError ValidationReport WorkflowValidationError
     """,
     "horsies.executors.base": "SoftTimeout",
+    "horsies.operations.control": "Note",
     "horsies.operations.filter_words": "FilterError parse_filter",
     "horsies.operations.filters": "TaskFilter",
     "horsies.operations.health": "DatabasePing WorkerPong",

@@ -146,3 +146,23 @@ def test_without_app_or_database_the_cure_is_named(
 
     assert result.returncode == 1
     assert "no app module given" in result.stderr
+
+
+def test_queues_are_steered_and_it_is_recorded(run: Run) -> None:
+    words = ("mail", "--reason", "provider down", "--by", "ann")
+
+    paused, again = run("pause", *words), run("pause", "mail")
+    queues = run("queues")
+    limited, refused = run("limit", "mail", "3"), run("limit", "mail", "many")
+    resumed, nobody = run("resume", "mail"), run("drain", "host-b:1")
+    audit = json.loads(run("audit", "--json").stdout)
+
+    assert (paused.stdout, paused.exit_code) == ("mail is paused\n", 0)
+    assert "no live worker serves a queue mail" in paused.stderr
+    assert (again.stdout, again.exit_code) == ("mail was paused already\n", 1)
+    assert "mail paused" in queues.stdout
+    assert (limited.stdout, refused.exit_code) == ("mail runs at most 3 at once\n", 2)
+    assert resumed.stdout == "mail goes on\n"
+    assert "names no living worker" in nobody.output
+    assert [entry["action"] for entry in audit] == ["resume", "limit", "pause"]
+    assert (audit[-1]["done_by"], audit[-1]["reason"]) == ("ann", "provider down")

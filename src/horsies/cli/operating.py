@@ -21,14 +21,14 @@ from horsies.result.broker import BrokerResult
 T = TypeVar("T")
 Command = Callable[..., object]
 as_json = click.option("--json", "is_json", is_flag=True, help="Print JSON for programs.")
-_MODULE = click.option("-m", "--module", help="The app: shop.queue:app or shop/queue.py:app.")
+MODULE = click.option("-m", "--module", help="The app: shop.queue:app or shop/queue.py:app.")
 
 
 def takes_app(function: Command) -> Command:
     """Add [MODULE] and -m; the command gets `app`."""
 
     @click.argument("place", required=False, metavar="[MODULE]")
-    @_MODULE
+    @MODULE
     @functools.wraps(function)
     def command(place: str | None, module: str | None, **rest: Any) -> object:
         return function(app=find_app(module or place), **rest)
@@ -40,7 +40,7 @@ def takes_words(function: Command) -> Command:
     """Add [MODULE] [FILTER]... and -m; the command gets `locator` and `words`."""
 
     @click.argument("words", nargs=-1, metavar="[MODULE] [FILTER]...")
-    @_MODULE
+    @MODULE
     @functools.wraps(function)
     def command(words: tuple[str, ...], module: str | None, **rest: Any) -> object:
         if module is None and words and not is_filter_word(words[0]):
@@ -67,7 +67,7 @@ def takes_task(function: Command) -> Command:
     """Add [MODULE] ID and -m; the command gets `app` and `task_id`, whole."""
 
     @click.argument("words", nargs=-1, required=True, metavar="[MODULE] ID")
-    @_MODULE
+    @MODULE
     @functools.wraps(function)
     def command(words: tuple[str, ...], module: str | None, **rest: Any) -> object:
         *places, prefix = words

@@ -140,7 +140,7 @@ def print_queues(console: Console, queues: Sequence[QueueInfo]) -> None:
     )  # fmt: skip
     for queue in queues:
         table.add_row(
-            queue.name,
+            Text.assemble(queue.name, (" paused", "magenta") if _is_paused(queue) else ""),
             str(queue.due),
             duration(queue.waiting_for),
             str(queue.later),
@@ -150,6 +150,10 @@ def print_queues(console: Console, queues: Sequence[QueueInfo]) -> None:
             *_pace(queue.pace),
         )
     console.print(table)
+
+
+def _is_paused(queue: QueueInfo) -> bool:
+    return queue.control is not None and queue.control.paused_at is not None
 
 
 def print_stats(console: Console, stats: Sequence[TaskStats]) -> None:

@@ -274,6 +274,7 @@ class WorkerStateModel(Base):
     pid_started_at: Mapped[float | None]
     holds_lock: Mapped[bool] = mapped_column(server_default=FALSE)
     host_key: Mapped[str | None] = mapped_column(String(255))
+    task_names: Mapped[list[str] | None] = mapped_column(ARRAY(String))
 
     __table_args__ = (
         Index("horsies_worker_states_worker_idx", "worker_id", text("snapshot_at desc")),
@@ -289,6 +290,40 @@ class WorkerPermitModel(Base):
     grant_number: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
     permitted: Mapped[list[int]] = mapped_column(ARRAY(BigInteger))
     granted_at: Mapped[datetime] = mapped_column(server_default=NOW)
+
+
+class QueueControlModel(Base):
+    __tablename__ = "horsies_queue_controls"
+
+    queue_name: Mapped[str] = mapped_column(String(100, collation="C"), primary_key=True)
+    paused_at: Mapped[datetime | None]
+    paused_by: Mapped[str | None] = mapped_column(Text)
+    pause_reason: Mapped[str | None] = mapped_column(Text)
+    max_concurrency: Mapped[int | None]
+    updated_at: Mapped[datetime] = mapped_column(server_default=NOW)
+
+
+class WorkerDrainModel(Base):
+    __tablename__ = "horsies_worker_drains"
+
+    worker_id: Mapped[str] = mapped_column(String(255, collation="C"), primary_key=True)
+    requested_at: Mapped[datetime] = mapped_column(server_default=NOW)
+    requested_by: Mapped[str | None] = mapped_column(Text)
+    reason: Mapped[str | None] = mapped_column(Text)
+
+
+class AuditModel(Base):
+    __tablename__ = "horsies_audit"
+
+    id: Mapped[int] = mapped_column(BigInteger, primary_key=True)
+    done_at: Mapped[datetime] = mapped_column(server_default=NOW)
+    done_by: Mapped[str] = mapped_column(Text)
+    action: Mapped[str] = mapped_column(String(32))
+    target: Mapped[str] = mapped_column(Text)
+    reason: Mapped[str | None] = mapped_column(Text)
+    details: Mapped[dict[str, Any] | None] = mapped_column(JSONB)
+
+    __table_args__ = (Index("horsies_audit_done_at_idx", "done_at"),)
 
 
 class ScheduleStateModel(Base):

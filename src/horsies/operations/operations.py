@@ -1,12 +1,14 @@
 """`app.operations`: see, explain and steer a running system. All viewers use only this."""
 
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Protocol, TypeVar
 
 from horsies.codes import BrokerErrorCode
 from horsies.database.database import Database
-from horsies.operations import detail, listing, prune, queues
+from horsies.operations import actions, control, detail, listing, prune, queues
+from horsies.operations.actions import Target, act_steps
+from horsies.operations.control import UNSAID, AuditEntry, Note
 from horsies.operations.detail import TaskDetail
 from horsies.operations.filters import ENDED, TaskFilter
 from horsies.operations.listing import TaskCount, TaskPage
@@ -141,6 +143,154 @@ class Operations:
         self, older_than: timedelta, *, statuses: Sequence[str] = ENDED, dry_run: bool = False
     ) -> BrokerResult[TaskCount]:
         return await self._change_async(prune.prune_steps(older_than, statuses, dry_run=dry_run))
+
+    def cancel(
+        self, target: Target, *, running: bool = False, note: Note = UNSAID, dry_run: bool = False
+    ) -> BrokerResult[TaskCount]:
+        """Withdraw tasks that wait; with `running`, ask workers to end what runs.
+
+        `target` is an id, a list of ids or a filter. Returns how many changed; `dry_run` counts.
+        """
+        return self._change(
+            act_steps(actions.cancel(running=running), target, note, dry_run=dry_run)
+        )
+
+    async def cancel_async(
+        self, target: Target, *, running: bool = False, note: Note = UNSAID, dry_run: bool = False
+    ) -> BrokerResult[TaskCount]:
+        return await self._change_async(
+            act_steps(actions.cancel(running=running), target, note, dry_run=dry_run)
+        )
+
+    def requeue(
+        self,
+        target: Target,
+        *,
+        include_completed: bool = False,
+        note: Note = UNSAID,
+        dry_run: bool = False,
+    ) -> BrokerResult[TaskCount]:
+        """Put failed and cancelled tasks back in their queues."""
+        return self._change(
+            act_steps(
+                actions.requeue(include_completed=include_completed), target, note, dry_run=dry_run
+            )
+        )
+
+    async def requeue_async(
+        self,
+        target: Target,
+        *,
+        include_completed: bool = False,
+        note: Note = UNSAID,
+        dry_run: bool = False,
+    ) -> BrokerResult[TaskCount]:
+        return await self._change_async(
+            act_steps(
+                actions.requeue(include_completed=include_completed), target, note, dry_run=dry_run
+            )
+        )
+
+    def reschedule(
+        self, target: Target, run_at: datetime | None, *, note: Note = UNSAID, dry_run: bool = False
+    ) -> BrokerResult[TaskCount]:
+        """Let waiting tasks start at another time; `None` is now."""
+        return self._change(act_steps(actions.reschedule(run_at), target, note, dry_run=dry_run))
+
+    async def reschedule_async(
+        self, target: Target, run_at: datetime | None, *, note: Note = UNSAID, dry_run: bool = False
+    ) -> BrokerResult[TaskCount]:
+        return await self._change_async(
+            act_steps(actions.reschedule(run_at), target, note, dry_run=dry_run)
+        )
+
+    def retry_now(
+        self, target: Target, *, note: Note = UNSAID, dry_run: bool = False
+    ) -> BrokerResult[TaskCount]:
+        """Do not wait any longer for a retry or a scheduled start."""
+        return self._change(act_steps(actions.reschedule(None), target, note, dry_run=dry_run))
+
+    async def retry_now_async(
+        self, target: Target, *, note: Note = UNSAID, dry_run: bool = False
+    ) -> BrokerResult[TaskCount]:
+        return await self._change_async(
+            act_steps(actions.reschedule(None), target, note, dry_run=dry_run)
+        )
+
+    def reprioritise(
+        self, target: Target, priority: int, *, note: Note = UNSAID, dry_run: bool = False
+    ) -> BrokerResult[TaskCount]:
+        """Give waiting tasks another priority; lower starts first."""
+        return self._change(self._reprioritise_steps(priority, target, note, dry_run=dry_run))
+
+    async def reprioritise_async(
+        self, target: Target, priority: int, *, note: Note = UNSAID, dry_run: bool = False
+    ) -> BrokerResult[TaskCount]:
+        return await self._change_async(
+            self._reprioritise_steps(priority, target, note, dry_run=dry_run)
+        )
+
+    def delete(
+        self, target: Target, *, note: Note = UNSAID, dry_run: bool = False
+    ) -> BrokerResult[TaskCount]:
+        """Delete ended tasks with their attempts and output."""
+        return self._change(act_steps(actions.delete(), target, note, dry_run=dry_run))
+
+    async def delete_async(
+        self, target: Target, *, note: Note = UNSAID, dry_run: bool = False
+    ) -> BrokerResult[TaskCount]:
+        return await self._change_async(act_steps(actions.delete(), target, note, dry_run=dry_run))
+
+    def pause_queue(self, queue: str, *, note: Note = UNSAID) -> BrokerResult[bool]:
+        """Start nothing of a queue until it is resumed; False if it was paused already.
+
+        What workers have taken already runs.
+        """
+        return self._change(control.pause_steps(queue, note))
+
+    async def pause_queue_async(self, queue: str, *, note: Note = UNSAID) -> BrokerResult[bool]:
+        return await self._change_async(control.pause_steps(queue, note))
+
+    def resume_queue(self, queue: str, *, note: Note = UNSAID) -> BrokerResult[bool]:
+        """Let a queue go on, at once; False if it was not paused."""
+        return self._change(control.resume_steps(queue, note))
+
+    async def resume_queue_async(self, queue: str, *, note: Note = UNSAID) -> BrokerResult[bool]:
+        return await self._change_async(control.resume_steps(queue, note))
+
+    def limit_queue(
+        self, queue: str, max_concurrency: int | None, *, note: Note = UNSAID
+    ) -> BrokerResult[None]:
+        """Run at most so many tasks of a queue at once; `None` goes back to the configuration."""
+        return self._change(control.limit_steps(queue, max_concurrency, note))
+
+    async def limit_queue_async(
+        self, queue: str, max_concurrency: int | None, *, note: Note = UNSAID
+    ) -> BrokerResult[None]:
+        return await self._change_async(control.limit_steps(queue, max_concurrency, note))
+
+    def drain_worker(self, worker: str, *, note: Note = UNSAID) -> BrokerResult[str]:
+        """Let a worker finish what it runs and end; within five seconds it takes nothing new.
+
+        `worker` is `host:pid`, or the beginning of a worker's id. Returns the whole id.
+        """
+        return self._change(control.drain_steps(worker, note))
+
+    async def drain_worker_async(self, worker: str, *, note: Note = UNSAID) -> BrokerResult[str]:
+        return await self._change_async(control.drain_steps(worker, note))
+
+    def audit(self, *, limit: int = 50) -> BrokerResult[list[AuditEntry]]:
+        """Who steered what, and why; the latest first."""
+        return self._look(control.audit_steps(limit))
+
+    async def audit_async(self, *, limit: int = 50) -> BrokerResult[list[AuditEntry]]:
+        return await self._look_async(control.audit_steps(limit))
+
+    def _reprioritise_steps(
+        self, priority: int, target: Target, note: Note, *, dry_run: bool
+    ) -> Steps[TaskCount]:
+        action = actions.reprioritise(priority)
+        return (yield from act_steps(action, target, note, dry_run=dry_run))
 
     @property
     def _queue_names(self) -> list[str]:

@@ -1,16 +1,19 @@
 """How queues, task names and workers are doing: backlog, rates, latencies, who runs what."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from horsies.operations.listing import COUNT_LIMIT, TaskCount
 from horsies.operations.reading import (
+    ALIVE_WITHIN,
     Backlog,
     InFlightCount,
     InFlightTask,
+    QueueControl,
     RecentEnds,
     WorkerRow,
+    controls,
     in_flight_by_queue,
     queue_backlogs,
     recent_ends,
@@ -21,7 +24,6 @@ from horsies.operations.reading import (
 from horsies.operations.steps import Steps
 
 HOUR = timedelta(hours=1)
-ALIVE_WITHIN = timedelta(seconds=30)
 _IN_FLIGHT_READ = 20_000
 # Of each ended state; 10,000 rows are read in about 20 ms.
 _ENDS_READ = 10_000
@@ -60,6 +62,7 @@ class QueueInfo:
     max_concurrency: int | None
     pace: Pace
     read_at: datetime | None
+    control: QueueControl | None = None
 
     @property
     def waiting_for(self) -> timedelta | None:
@@ -102,16 +105,19 @@ def queues_steps(window: timedelta, configured: Sequence[str]) -> Steps[list[Que
     in_flight: list[InFlightCount] = yield in_flight_by_queue(_IN_FLIGHT_READ)
     ends: list[RecentEnds] = yield recent_ends("queue", window, _ENDS_READ)
     seen: list[WorkerRow] = yield workers(ALIVE_WITHIN)
+    controlled: list[QueueControl] = yield controls()
+    control = {row.queue_name: row for row in controlled}
     waiting = {row.queue_name: row for row in backlogs}
     held = {row.queue_name: row for row in in_flight}
     paces = {row.name: _pace(row) for row in ends}
     alive = [row for row in seen if not row.is_gone]
     served = {name for row in alive for name in row.queues}
-    names = {*configured, *waiting, *held, *paces, *served}
-    return [
+    names = {*configured, *waiting, *held, *paces, *served, *control}
+    found = (
         _queue(name, waiting.get(name), held.get(name), alive, paces.get(name, IDLE))
         for name in sorted(names)
-    ]
+    )
+    return [_controlled(queue, control.get(queue.name)) for queue in found]
 
 
 def task_stats_steps(window: timedelta) -> Steps[list[TaskStats]]:
@@ -173,6 +179,13 @@ def _queue(
         pace,
         waiting and waiting.read_at,
     )
+
+
+def _controlled(queue: QueueInfo, control: QueueControl | None) -> QueueInfo:
+    if control is None:
+        return queue
+    cap = queue.max_concurrency if control.max_concurrency is None else control.max_concurrency
+    return replace(queue, control=control, max_concurrency=cap)
 
 
 def _bounded(number: int) -> TaskCount:

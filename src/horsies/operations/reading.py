@@ -122,6 +122,23 @@ def tasks_in_flight(row_limit: int) -> Statement[InFlightTask]:
     return Statement(query("operations", "tasks_in_flight"), {"row_limit": row_limit}, InFlightTask)
 
 
+ALIVE_WITHIN = timedelta(seconds=30)
+
+
+class QueueControl(NamedTuple):
+    """A queue that is paused or limited at run time."""
+
+    queue_name: str
+    paused_at: datetime | None
+    paused_by: str | None
+    pause_reason: str | None
+    max_concurrency: int | None
+
+
+def controls() -> Statement[QueueControl]:
+    return Statement(query("operations", "queue_controls"), {}, QueueControl)
+
+
 class WorkflowCount(NamedTuple):
     status: str
     number: int

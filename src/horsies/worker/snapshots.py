@@ -1,13 +1,15 @@
 """The worker's own picture of itself, stored every five seconds for people and for its peers."""
 
+import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
+from typing import NamedTuple
 
 import psutil
 from psycopg.types.json import Jsonb
 
-from horsies.clock import utc_now
+from horsies.clock import monotonic, utc_now
 from horsies.config import AppConfig, QueueMode
 from horsies.recovery.process_identity import process_started_at
 from horsies.worker.holdings import Holdings
@@ -15,7 +17,18 @@ from horsies.worker.service_connection import ServiceConnection
 from horsies.worker.settings import WorkerContext
 from horsies.worker.statements import insert_worker_state
 
+_logger = logging.getLogger("horsies.worker")
 _MIB = 1024 * 1024
+
+
+_NAMES_EVERY_S = 3600.0
+
+
+class SnapshotEvents(NamedTuple):
+    """What follows a snapshot: it is stored; an operator wants this worker to drain."""
+
+    on_stored: Callable[[], None]
+    on_drain: Callable[[], None]
 
 
 class Snapshots:
@@ -29,13 +42,17 @@ class Snapshots:
         context: WorkerContext,
         connection: ServiceConnection,
         holdings: Holdings,
-        on_stored: Callable[[], None],
+        events: SnapshotEvents,
         *,
         holds_lock: bool,
+        task_names: Sequence[str] = (),
     ) -> None:
         self._connection = connection
         self._holdings = holdings
-        self._on_stored = on_stored
+        self._events = events
+        self._task_names = list(task_names)
+        self._names_told_at: float | None = None
+        self._is_drained = False
         self._process = psutil.Process(os.getpid())
         config, settings, queues = context.config, context.settings, context.queues
         self._fixed: dict[str, object] = {
@@ -72,9 +89,21 @@ class Snapshots:
             "children_memory_mb": self._children_mb(),
             "cpu_percent": self._process.cpu_percent(),
             "memory_percent": self._process.memory_percent(),
+            "task_names": self._names_if_due(),
         }
-        await self._connection.run(insert_worker_state(columns))
-        self._on_stored()
+        ((is_drained,),) = await self._connection.run(insert_worker_state(columns))
+        self._events.on_stored()
+        if is_drained and not self._is_drained:
+            self._is_drained = True
+            _logger.info("an operator asked this worker to drain")
+            self._events.on_drain()
+
+    def _names_if_due(self) -> list[str] | None:
+        """The names it knows, now and then: they are many and never change."""
+        if self._names_told_at is not None and monotonic() - self._names_told_at < _NAMES_EVERY_S:
+            return None
+        self._names_told_at = monotonic()
+        return self._task_names
 
     def _children_mb(self) -> float:
         total = 0

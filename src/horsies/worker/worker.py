@@ -33,7 +33,7 @@ from horsies.worker.retry_notifier import RetryNotifier
 from horsies.worker.service import Service, repeat
 from horsies.worker.service_connection import Outage, ServiceConnection
 from horsies.worker.settings import WorkerConfig, WorkerContext
-from horsies.worker.snapshots import Snapshots
+from horsies.worker.snapshots import SnapshotEvents, Snapshots
 from horsies.worker.stopped_nodes import StoppedNodes
 from horsies.worker.task_log import TaskLog, what_goes_on, what_is_left
 from horsies.worker.unknown_tasks import unknown_tasks_reports
@@ -194,8 +194,9 @@ class Worker:
                 self.context,
                 self._serving,
                 self._holdings,
-                on_stored=self._may_claim.set,
+                SnapshotEvents(on_stored=self._may_claim.set, on_drain=self.stop),
                 holds_lock=holds_lock,
+                task_names=self._app.list_tasks(),
             ),
             HandBack(self._dispatcher),
             NodeMarks(self._serving, self._dispatcher),

@@ -85,5 +85,16 @@ where t.status in ('CLAIMED', 'RUNNING') order by t.claimed_at limit %(row_limit
 select w.status, count(*) as number from horsies_workflows w
 where w.status in ('PENDING', 'RUNNING', 'PAUSED') and w.parent_workflow_id is null group by w.status limit 10;
 
+-- name: queue_controls
+select c.queue_name, c.paused_at, c.paused_by, c.pause_reason, c.max_concurrency from horsies_queue_controls c
+order by c.queue_name limit 1000;
+
+-- name: audit
+select a.id, a.done_at, a.done_by, a.action, a.target, a.reason, a.details from horsies_audit a order by a.id desc limit %(limit)s;
+
+-- name: count_ids
+select count(*) from horsies_tasks t
+where t.id = any (%(ids)s::text[]) and t.status || '' = any (%(statuses)s::text[]) and not t.is_workflow_task;
+
 -- name: ping
 select clock_timestamp() as database_time, current_setting('server_version') as server_version;

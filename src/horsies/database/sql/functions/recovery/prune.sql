@@ -22,6 +22,7 @@ begin
     get diagnostics pruned = row_count;
     -- A few rows per worker, and none without a grant that is recent: those of dead workers go with their snapshots.
     delete from horsies_worker_permits p where p.granted_at < horsies_now() - older_than;
+    delete from horsies_worker_drains d where d.requested_at < horsies_now() - older_than;
     return pruned;
 end $$;
 

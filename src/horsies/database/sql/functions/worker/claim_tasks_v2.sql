@@ -8,6 +8,7 @@
 --   A queue that gave batch_limit rows shuts out the queues after it; 0 is no limit. The row whose arguments reach byte_limit
 --   is the last one. counts is what the last claim returned under this name, null on a full scan.
 -- permit: what horsies_grant_permit takes, for a claim that may take tasks ahead; granted if there are tasks.
+-- Queues that are paused at run time are left out, caps set at run time replace those of the worker: horsies_controlled_queues.
 -- A full scan comes without marks and takes over claims whose lease has passed (T3).
 -- Returns tasks in claim order; before them, without id, how far lanes were scanned that had fewer rows than asked for; and
 -- first, without queue, a row with may_have_more if the byte limit ended the claim, one with the counts under caps, and one with
@@ -41,7 +42,8 @@ as $$
 #variable_conflict use_column
 declare
     now_at timestamptz := horsies_now();
-    has_caps boolean := limits ->> 'cluster_cap' is not null or queues @? '$[*].cap ? (@ != null)';
+    served jsonb := horsies_controlled_queues(queues);
+    has_caps boolean := limits ->> 'cluster_cap' is not null or served @? '$[*].cap ? (@ != null)';
     scan record;
 begin
     perform set_config('horsies.is_told_later', 'on', true);  -- by worker/claim_news.py
@@ -52,7 +54,7 @@ begin
         perform horsies_release_expired_claims(now_at);
     end if;
 
-    scan := horsies_scan_queues(queues, lanes, limits, now_at);
+    scan := horsies_scan_queues(served, lanes, limits, now_at);
     if scan.is_cut_short then
         may_have_more := true;
         return next;

@@ -1,5 +1,6 @@
 -- horsies_next_due: seconds until the next waiting row of these queues becomes claimable, null when none waits for its time.
 -- Caller: worker/claimer.py before it sleeps. One index probe per queue and priority.
+-- Nothing of a paused queue becomes claimable.
 -- What became due a moment ago counts, as due now: it may have done so between the last claim and this question, and a claim that
 -- starts at its marks is cheap.
 create or replace function horsies_next_due(queues text[]) returns double precision
@@ -15,6 +16,7 @@ declare
     at_priority bigint;
 begin
     for q in 1..cardinality(queues) loop
+        continue when exists (select from horsies_queue_controls c where c.queue_name = queues[q] and c.paused_at is not null);
         at_priority := -2147483649;
         loop
             select t.priority into at_priority from horsies_tasks t
