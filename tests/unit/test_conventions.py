@@ -70,7 +70,7 @@ BROAD_EXCEPTS = {
     "worker/heartbeat.py": "the service loop of its thread",
     "worker/service.py": "the service loop",
     "worker/service_connection.py": "the service loop",
-    "worker/worker.py": "user code: failure hooks",
+    "worker/failure_hooks.py": "user code: failure hooks",
     "workflows/builders.py": "user code: workflow builders",
     "workflows/reading.py": "user code: constructors of errors",
     "workflows/sending_events.py": "the user's own driver",
