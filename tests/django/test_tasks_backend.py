@@ -273,7 +273,7 @@ def test_e20_tasks_and_results_survive_pickling() -> None:
     assert again.id == result.id
 
 
-def test_a_backend_without_its_app_says_which_app_is_missing() -> None:
+def test_e03_a_backend_without_its_app_says_which_app_is_missing() -> None:
     messages = list(task_backends["default"].check())
     apps = ["django.contrib.contenttypes", "support.django_project.shop"]
     with override_settings(INSTALLED_APPS=apps):
