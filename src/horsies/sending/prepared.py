@@ -8,7 +8,7 @@ import asyncio
 import logging
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, Protocol, TypeAlias, TypeVar
@@ -197,8 +197,10 @@ class PreparedSend:
         args_json, kwargs_json = encoded.ok_value
         size = byte_count(args_json or "") + byte_count(kwargs_json or "")
         if size > self._unremarkable_bytes:
-            largest = self._definition.signature.largest(args, kwargs)
-            if (too_large := self._check_size(size, largest)) is not None:
+            # Only where it is told: naming the largest argument encodes all of them once more.
+            signature = self._definition.signature
+            too_large = self._check_size(size, lambda: signature.largest(args, kwargs))
+            if too_large is not None:
                 return too_large
         return Ok(
             NewTask(
@@ -227,12 +229,12 @@ class PreparedSend:
         receipt = stored.and_then(lambda receipts: read_receipt(row, receipts[0]))
         return receipt.map(lambda got: handle_of(self.app, got))
 
-    def _check_size(self, size: int, largest: str) -> Err[TaskSendError] | None:
+    def _check_size(self, size: int, largest: Callable[[], str]) -> Err[TaskSendError] | None:
         config, task_name = self._definition.config, self._definition.name
         if config.payload_max_bytes is not None and size > config.payload_max_bytes:
             limit = config.payload_max_bytes
             message = (
-                f"arguments of {task_name!r} take {size} bytes, most of them {largest!r}; "
+                f"arguments of {task_name!r} take {size} bytes, most of them {largest()!r}; "
                 f"payload_max_bytes={limit}"
             )
             return Err(TaskSendError(TaskSendErrorCode.PAYLOAD_TOO_LARGE, message, retryable=False))
@@ -244,7 +246,7 @@ class PreparedSend:
                 "store large values elsewhere and send a reference",
                 task_name,
                 size,
-                largest,
+                largest(),
                 warn_at,
             )
         return None
