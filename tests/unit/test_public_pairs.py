@@ -6,6 +6,7 @@ import pytest
 
 from horsies import Horsies, PostgresBroker, TaskHandle, TaskSendOptions
 from horsies.operations.operations import Operations
+from horsies.operations.viewing import Viewing
 from horsies.scheduling.schedules import Schedules
 from horsies.sending.task_function import RegisteredTask
 
@@ -17,6 +18,7 @@ CLASSES = [
     TaskSendOptions,
     RegisteredTask,
     Schedules,
+    Viewing,
 ]
 PAIRS = [
     pytest.param(cls, name.removesuffix(suffix), name, id=f"{cls.__name__}.{name}")

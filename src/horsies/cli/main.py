@@ -17,6 +17,7 @@ COMMANDS = {
     "status": ("horsies.cli.status:command", "Show the whole system at a glance."),
     "tasks": ("horsies.cli.tasks:command", "List tasks that match a filter."),
     "task": ("horsies.cli.task:command", "Show one task in full."),
+    "why": ("horsies.cli.why:command", "Explain why a task does not run."),
     "queues": ("horsies.cli.queues:command", "Show backlog, rates and latencies by queue."),
     "workers": ("horsies.cli.workers:command", "Show workers and what each runs."),
     "tail": ("horsies.cli.tail:command", "Follow tasks as they end."),

@@ -10,12 +10,13 @@ from rich.table import Table
 from rich.text import Text
 
 from horsies.cli.operating import local
-from horsies.cli.workflow_text import duration, moment, status_text
+from horsies.cli.workflow_text import status_text
 from horsies.cli.workflow_view import shown_ids
 from horsies.operations.detail import TaskDetail
 from horsies.operations.listing import TaskPage
 from horsies.operations.queues import Pace, QueueInfo, SystemStatus, TaskStats, WorkerInfo
 from horsies.operations.statements import ListedRow
+from horsies.operations.words import duration, moment
 
 _LOG_LINES = 40
 _NAMED = 3

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 
 from rich.text import Text
 
+from horsies.operations.words import duration, moment
 from horsies.workflows.overview import WorkflowOverview, name_of
 from horsies.workflows.statements import ListedWorkflow, OverviewNode, OverviewWorkflow
 
@@ -53,33 +54,9 @@ def status_text(status: str) -> Text:
     return Text(status, STYLES.get(status, ""))
 
 
-def duration(length: timedelta | None) -> str:
-    """A length of time in at most two units."""
-    if length is None:
-        return ""
-    seconds = max(length.total_seconds(), 0.0)
-    if seconds < 1:
-        return f"{seconds * 1000:.0f} ms"
-    if seconds < 60:
-        return f"{seconds:.1f} s"
-    units = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
-    whole = int(seconds)
-    at = next(i for i, (_, size) in enumerate(units) if whole >= size)
-    parts = [f"{whole // units[at][1]} {units[at][0]}"]
-    if at + 1 < len(units) and (rest := whole % units[at][1] // units[at + 1][1]):
-        parts.append(f"{rest} {units[at + 1][0]}")
-    return " ".join(parts)
-
-
 def ran_for(row: ListedWorkflow | OverviewWorkflow) -> timedelta | None:
     """How long a workflow took, or has taken up to now."""
     return None if row.started_at is None else (row.completed_at or row.read_at) - row.started_at
-
-
-def moment(at: datetime, now: datetime) -> str:
-    """An instant in local time, without the date if it is today's."""
-    local = at.astimezone()
-    return f"{local:%H:%M:%S}" if local.date() == now.astimezone().date() else f"{local:%F %T}"
 
 
 def progress(workflow: OverviewWorkflow) -> str:

@@ -13,16 +13,15 @@ from rich.text import Text
 
 from horsies.cli.workflow_rails import GraphRow, NodeGroup, graph_rows, plain_rows
 from horsies.cli.workflow_text import (
-    duration,
     group_status,
     group_text,
-    moment,
     node_text,
     progress,
     ran_for,
     status_text,
     symbol,
 )
+from horsies.operations.words import duration, moment
 from horsies.workflows.listing import WorkflowPage
 from horsies.workflows.overview import WorkflowOverview, name_of
 from horsies.workflows.statements import FailureRow, ListedWorkflow, OverviewWorkflow

@@ -96,5 +96,43 @@ select a.id, a.done_at, a.done_by, a.action, a.target, a.reason, a.details from 
 select count(*) from horsies_tasks t
 where t.id = any (%(ids)s::text[]) and t.status || '' = any (%(statuses)s::text[]) and not t.is_workflow_task;
 
+-- name: why_task
+select t.id, t.task_name, t.queue_name, t.status, t.priority, horsies_readable(t.enqueued_at) as enqueued_at, t.next_retry_at, t.retry_count,
+    t.max_retries, t.good_until, t.is_held, t.claimed_at, t.claimed_by_worker_id, t.claim_expires_at, t.started_at,
+    coalesce(t.completed_at, t.failed_at, t.updated_at) as ended_at, t.error_code,
+    left(coalesce(t.failed_reason, horsies_json(t.result) -> 'err' ->> 'message'), 500) as failed_reason, t.worker_hostname, t.worker_pid,
+    t.cancel_requested_at, w.id as workflow_id, w.name as workflow_name, w.status as workflow_status, horsies_now() as read_at
+from horsies_tasks t
+left join horsies_workflow_tasks n on t.is_workflow_task and n.task_id = t.id
+left join horsies_workflows w on w.id = n.workflow_id
+where t.id = %(task_id)s limit 1;
+
+-- name: tasks_ahead
+-- What starts before a waiting task of its queue: of better priority, and of the same but due earlier. Counts stop at a limit.
+select
+    (select count(*) from (
+        select a.enqueued_at from horsies_tasks a
+        where a.status = 'PENDING' and not a.is_held and a.queue_name = %(queue)s and a.priority < %(priority)s
+        order by a.queue_name, a.priority, a.enqueued_at, a.id limit %(limit)s) b
+     where b.enqueued_at <= horsies_now()) as better_count,
+    (select count(*) from (
+        select from horsies_tasks a
+        where a.status = 'PENDING' and not a.is_held and a.queue_name = %(queue)s and a.priority = %(priority)s
+          and (a.enqueued_at, a.id) < (%(enqueued_at)s, %(task_id)s)
+        order by a.enqueued_at, a.id limit %(limit)s) e) as earlier_count;
+
+-- name: known_names
+select distinct on (s.worker_id) s.worker_id, s.task_names from horsies_worker_states s
+where s.worker_id = any (%(worker_ids)s::text[]) and s.snapshot_at >= horsies_now() - interval '2 hours' and s.task_names is not null
+order by s.worker_id, s.snapshot_at desc;
+
+-- name: why_node
+select n.workflow_id, w.name as workflow_name, w.status as workflow_status, n.task_index, n.node_id, n.task_name, n.kind, n.status, n.task_id,
+    n.dependencies, n.join_type, n.wait_until, n.event_name, n.event_key, n.sub_workflow_id, horsies_now() as read_at
+from horsies_workflow_tasks n join horsies_workflows w on w.id = n.workflow_id
+where n.workflow_id = %(workflow_id)s
+  and (n.node_id = %(node_id)s or n.task_index = any (%(indexes)s::integer[]))
+order by n.task_index limit 1000;
+
 -- name: ping
 select clock_timestamp() as database_time, current_setting('server_version') as server_version;

@@ -1,0 +1,314 @@
+"""Why a task does not run: one plain sentence for each rule that holds it back now."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from horsies.operations.listing import whole_id_steps
+from horsies.operations.queues import state_of
+from horsies.operations.reading import (
+    ALIVE_WITHIN,
+    InFlightTask,
+    QueueControl,
+    WorkerRow,
+    controls,
+    tasks_in_flight,
+    workers,
+)
+from horsies.operations.steps import RefusedError, Steps
+from horsies.operations.why_reading import (
+    AHEAD_LIMIT,
+    Ahead,
+    KnownNames,
+    WhyNode,
+    WhyTask,
+    known_names,
+    tasks_ahead,
+    why_node,
+    why_task,
+)
+from horsies.operations.words import counted, duration, listed, moment
+
+_IN_FLIGHT_READ = 20_000
+_SEEN_WITHIN = 20 * ALIVE_WITHIN
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """A rule that holds a task back, or what became of it, and what can be done about it."""
+
+    rule: str
+    text: str
+    cure: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Why a task stands where it stands; `reasons` has every rule that applies now."""
+
+    task_id: str
+    task_name: str
+    status: str
+    reasons: list[Reason]
+
+
+@dataclass(frozen=True, slots=True)
+class _Scene:
+    """What surrounds a waiting task."""
+
+    task: WhyTask
+    workers: Sequence[WorkerRow]
+    names: dict[str, list[str]]
+    control: QueueControl | None
+    in_flight: Sequence[InFlightTask]
+    ahead: Ahead | None
+
+    @property
+    def serving(self) -> list[WorkerRow]:
+        return [row for row in self.workers if self.task.queue_name in row.queues]
+
+
+def why_steps(asked: str) -> Steps[Explanation]:
+    """Explain a task by its id or the beginning of one, or a node as WORKFLOW/NODE."""
+    workflow_id, slash, node_id = asked.partition("/")
+    if slash:
+        return (yield from _node_steps(workflow_id, node_id))
+    task_id = yield from whole_id_steps(asked)
+    rows: list[WhyTask] = yield why_task(task_id)
+    if not rows:
+        raise RefusedError(f"there is no task {task_id} any more")
+    (task,) = rows
+    if task.status == "PENDING":
+        reasons = yield from _waiting_steps(task)
+    elif task.status in ("CLAIMED", "RUNNING"):
+        seen: list[WorkerRow] = yield workers(_SEEN_WITHIN)
+        owner = next((row for row in seen if row.worker_id == task.worker_id), None)
+        reasons = list(_held_reasons(task, owner))
+    else:
+        reasons = [_ended_reason(task)]
+    return Explanation(task.id, task.task_name, task.status, reasons)
+
+
+def _waiting_steps(task: WhyTask) -> Steps[list[Reason]]:
+    seen: list[WorkerRow] = yield workers(ALIVE_WITHIN)
+    alive = [row for row in seen if not row.is_gone]
+    names: list[KnownNames] = yield known_names([row.worker_id for row in alive])
+    found: list[QueueControl] = yield controls()
+    control = next((row for row in found if row.queue_name == task.queue_name), None)
+    in_flight: list[InFlightTask] = yield tasks_in_flight(_IN_FLIGHT_READ)
+    ahead: Ahead | None = None
+    if task.enqueued_at is not None and task.enqueued_at <= task.read_at:
+        (ahead,) = yield tasks_ahead(task)
+    known = {row.worker_id: row.task_names for row in names}
+    scene = _Scene(task, alive, known, control, in_flight, ahead)
+    reasons = [*_own_reasons(task), *_queue_reasons(scene), *_worker_reasons(scene)]
+    if not reasons:
+        text = "Nothing holds it back: a worker should take it within seconds."
+        reasons = [Reason("none", text)]
+    return reasons
+
+
+def _own_reasons(task: WhyTask) -> Iterator[Reason]:
+    """What the row itself says."""
+    now = task.read_at
+    if task.good_until is not None and task.good_until <= now:
+        yield Reason(
+            "deadline",
+            f"Its deadline passed {duration(now - task.good_until)} ago: it will not start, and "
+            "the next pass of a worker's reaper marks it EXPIRED.",
+            "send it again with a later good_until",
+        )
+    if task.workflow_status == "PAUSED" or task.is_held:
+        yield Reason(
+            "workflow_paused",
+            f"Its workflow {task.workflow_name} is paused.",
+            f"horsies workflow resume MODULE {task.workflow_id}",
+        )
+    if task.enqueued_at is None:
+        yield Reason("never_due", "It is due at no time: its enqueued_at is infinite.")
+    elif task.enqueued_at > now and task.next_retry_at is not None:
+        yield Reason(
+            "retry",
+            f"It waits for retry {task.retry_count} of {task.max_retries}, due at "
+            f"{moment(task.enqueued_at, now)}, in {duration(task.enqueued_at - now)}.",
+            f'app.operations.retry_now("{task.id}")',
+        )
+    elif task.enqueued_at > now:
+        yield Reason(
+            "scheduled",
+            f"It is scheduled for {moment(task.enqueued_at, now)}, "
+            f"in {duration(task.enqueued_at - now)}.",
+            f'app.operations.reschedule("{task.id}", None)',
+        )
+
+
+def _queue_reasons(scene: _Scene) -> Iterator[Reason]:
+    """What its queue says."""
+    task, control = scene.task, scene.control
+    if control is not None and control.paused_at is not None:
+        why = f": {control.pause_reason}" if control.pause_reason else ""
+        since = moment(control.paused_at, task.read_at)
+        yield Reason(
+            "queue_paused",
+            f"Queue {task.queue_name} was paused by {control.paused_by} at {since}{why}.",
+            f"horsies resume {task.queue_name}",
+        )
+    of_queue = [one for one in scene.in_flight if one.queue_name == task.queue_name]
+    yield from _cap(f"queue {task.queue_name}", "queue_cap", _queue_cap(scene), of_queue)
+    caps = [row.cluster_wide_cap for row in scene.serving if row.cluster_wide_cap is not None]
+    yield from _cap("the whole cluster", "cluster_cap", min(caps, default=None), scene.in_flight)
+    if scene.ahead is not None and scene.ahead.better_count:
+        better = counted(scene.ahead.better_count, AHEAD_LIMIT)
+        yield Reason(
+            "priority",
+            f"It is behind {better} task{'s' * (better != '1')} of better priority in its queue.",
+            f'app.operations.reprioritise("{task.id}", 1)',
+        )
+    if scene.ahead is not None and scene.ahead.earlier_count:
+        earlier = counted(scene.ahead.earlier_count, AHEAD_LIMIT)
+        yield Reason(
+            "backlog",
+            f"It is behind {earlier} task{'s' * (earlier != '1')} of its priority, "
+            "due before it.",
+            "start more workers, or give it a better priority",
+        )
+
+
+def _queue_cap(scene: _Scene) -> int | None:
+    if scene.control is not None and scene.control.max_concurrency is not None:
+        return scene.control.max_concurrency
+    caps = [(row.queue_max_concurrency or {}).get(scene.task.queue_name) for row in scene.serving]
+    return min((cap for cap in caps if cap is not None), default=None)
+
+
+def _cap(whose: str, rule: str, cap: int | None, held: Sequence[InFlightTask]) -> Iterator[Reason]:
+    if cap is None or len(held) < cap:
+        return
+    names = Counter(one.task_name for one in held).most_common()
+    users = listed([f"{name} × {count}" if count > 1 else name for name, count in names])
+    yield Reason(
+        rule,
+        f"The cap of {whose} is in use, {len(held)}/{cap}, by {users}.",
+        "wait for one to end, or raise the cap"
+        + (f": horsies limit {whose.removeprefix('queue ')} {cap + 1}" * (rule == "queue_cap")),
+    )
+
+
+def _worker_reasons(scene: _Scene) -> Iterator[Reason]:
+    """Whether anybody could run it."""
+    task = scene.task
+    if not scene.serving:
+        others = sorted({name for row in scene.workers for name in row.queues})
+        seen = f" Live workers serve {listed(others)}." if others else " No worker is alive at all."
+        yield Reason(
+            "no_worker",
+            f"No live worker serves queue {task.queue_name}.{seen}",
+            f"horsies worker MODULE --queues {task.queue_name}",
+        )
+        return
+    told = [scene.names[row.worker_id] for row in scene.serving if row.worker_id in scene.names]
+    if len(told) == len(scene.serving) and not any(task.task_name in names for names in told):
+        yield Reason(
+            "unknown_task",
+            f"No live worker of queue {task.queue_name} knows a task {task.task_name}: the one "
+            "that takes it fails it.",
+            "deploy the code that defines it, or check the modules of discover_tasks()",
+        )
+
+
+def _held_reasons(task: WhyTask, owner: WorkerRow | None) -> Iterator[Reason]:
+    """A worker has it: does that worker live?"""
+    now = task.read_at
+    place = "a worker" if owner is None else f"the worker on {owner.hostname} pid {owner.pid}"
+    state = "gone" if owner is None else state_of(owner)
+    if task.status == "CLAIMED":
+        until = task.claim_expires_at
+        lease = "" if until is None else f", with a lease until {moment(until, now)}"
+        if state == "alive":
+            yield Reason("claimed", f"It waits in the buffer of {place}{lease}: it starts soon.")
+        else:
+            yield Reason(
+                "dead_lease",
+                f"Its lease is held by {place}, which is {state}{lease}. "
+                "Then another worker takes it, or sooner if its death is proven.",
+                "start a worker: its death watch gives claims of the dead back in seconds",
+            )
+        return
+    since = "" if task.started_at is None else f" for {duration(now - task.started_at)}"
+    where = f"on {task.worker_hostname} pid {task.worker_pid}"
+    if state == "alive":
+        yield Reason("running", f"It has been running{since} {where}.")
+    else:
+        yield Reason(
+            "dead_worker",
+            f"It was running {where}, but its worker is {state}. When its heartbeats are older "
+            "than running_stale_threshold_ms a reaper ends the run; its retry policy decides.",
+            "start a worker if none is alive: its reaper does this",
+        )
+    if task.cancel_requested_at is not None:
+        at = moment(task.cancel_requested_at, now)
+        yield Reason("cancel_requested", f"Its end was asked for at {at}.")
+
+
+def _ended_reason(task: WhyTask) -> Reason:
+    at = moment(task.ended_at, task.read_at)
+    took = "" if task.started_at is None else f" after {duration(task.ended_at - task.started_at)}"
+    match task.status:
+        case "COMPLETED":
+            return Reason("completed", f"It completed at {at}{took}.")
+        case "FAILED":
+            retries = f", after {task.retry_count} retries" if task.retry_count else ""
+            why = f": {task.failed_reason}" if task.failed_reason else ""
+            text = f"It failed at {at} with {task.error_code or 'an error'}{retries}{why}."
+            return Reason("failed", text, f"horsies requeue MODULE --id {task.id}")
+        case "EXPIRED":
+            text = f"It expired at {at}: it had not started by its deadline."
+            return Reason("expired", text, f'app.handle("{task.id}").rerun()')
+        case _:
+            return Reason("cancelled", f"It was cancelled at {at}.")
+
+
+def _node_steps(workflow_id: str, node_id: str) -> Steps[Explanation]:
+    """Why a node of a workflow has not begun; one with a task is explained by its task."""
+    rows: list[WhyNode] = yield why_node(workflow_id, node_id, [])
+    if not rows:
+        raise RefusedError(f"there is no node {node_id} in a workflow {workflow_id}")
+    node = rows[0]
+    if node.task_id is not None:
+        return (yield from why_steps(node.task_id))
+    waited_for: list[WhyNode] = []
+    if node.dependencies:
+        waited_for = yield why_node(workflow_id, None, node.dependencies)
+    reasons = list(_node_reasons(node, waited_for))
+    return Explanation(f"{workflow_id}/{node_id}", node.task_name, node.status, reasons)
+
+
+def _node_reasons(node: WhyNode, waited_for: Sequence[WhyNode]) -> Iterator[Reason]:
+    if node.workflow_status == "PAUSED":
+        yield Reason(
+            "workflow_paused",
+            f"Its workflow {node.workflow_name} is paused.",
+            f"horsies workflow resume MODULE {node.workflow_id}",
+        )
+    ended = ("COMPLETED", "FAILED", "SKIPPED")
+    open_nodes = [one for one in waited_for if one.status not in ended]
+    if node.status == "PENDING" and open_nodes:
+        said = [f"{one.node_id or one.task_index} ({one.status})" for one in open_nodes]
+        which = {"any": "the first of ", "quorum": "enough of "}.get(node.join_type, "")
+        what = "nodes" if len(said) > 1 else "node"
+        yield Reason(
+            "waits_for_node",
+            f"It waits for {which}{what} {listed(said)}.",
+            f"horsies why {node.workflow_id}/{open_nodes[0].node_id}",
+        )
+    if node.status == "RUNNING" and node.kind == "event":
+        yield Reason(
+            "waits_for_event",
+            f"It waits for the event {node.event_name} with key {node.event_key}.",
+            f'app.send_event("{node.event_name}", "{node.event_key}", ...)',
+        )
+    elif node.status == "RUNNING" and node.wait_until is not None:
+        until = moment(node.wait_until, node.read_at)
+        yield Reason("sleeps", f"It sleeps until {until}.")
+    if node.status in ended:
+        yield Reason("node_ended", f"It has ended: {node.status}.")
