@@ -26,7 +26,7 @@ Row = TypeVar("Row", bound=tuple[Any, ...])
 
 _logger = logging.getLogger("horsies.results")
 _POLL_S = 1.0
-_EXPLAIN_S = 1.0
+_EXPLAIN_S = 0.2  # a wait ends within its limit, or hardly later
 _TELL_AFTER_S = 3.0  # long enough for a worker that is starting
 _TERMINAL = {status.value for status in TASK_TERMINAL_STATES}
 _READ_LIMIT = 1_000
