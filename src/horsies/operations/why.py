@@ -168,8 +168,7 @@ def _queue_reasons(scene: _Scene) -> Iterator[Reason]:
         earlier = counted(scene.ahead.earlier_count, AHEAD_LIMIT)
         yield Reason(
             "backlog",
-            f"It is behind {earlier} task{'s' * (earlier != '1')} of its priority, "
-            "due before it.",
+            f"It is behind {earlier} task{'s' * (earlier != '1')} of its priority, due before it.",
             "start more workers, or give it a better priority",
         )
 
