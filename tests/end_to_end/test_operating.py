@@ -166,3 +166,25 @@ def test_queues_are_steered_and_it_is_recorded(run: Run) -> None:
     assert "names no living worker" in nobody.output
     assert [entry["action"] for entry in audit] == ["resume", "limit", "pause"]
     assert (audit[-1]["done_by"], audit[-1]["reason"]) == ("ann", "provider down")
+
+
+def test_doctor_tells_by_its_exit_code(run: Run, db: Database) -> None:
+    well = run("doctor")
+    db.execute("drop trigger horsies_task_delete_trigger on horsies_tasks")
+    unwell, as_json = run("doctor"), run("doctor", "--json")
+
+    assert (well.exit_code, unwell.exit_code, as_json.exit_code) == (0, 1, 1)
+    assert "✘ The trigger horsies_task_delete_trigger is missing." in unwell.stdout
+    assert "→ create trigger horsies_task_delete_trigger" in unwell.stdout
+    assert "trigger" in [finding["check"] for finding in json.loads(as_json.stdout)]
+
+
+def test_health_is_an_exit_code(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    well, few = run("health"), run("health", "--workers", "2", "--json")
+    monkeypatch.setenv("HORSIES_DATABASE_URL", "postgresql://nobody@127.0.0.1:1/nowhere")
+    away = run("health")
+
+    assert (well.exit_code, few.exit_code, away.exit_code) == (0, 1, 1)
+    assert well.stdout == "well: the database answers, 1 of 1 worker(s) alive\n"
+    assert json.loads(few.stdout)["workers_alive"] == 1
+    assert "Error" in away.output

@@ -30,6 +30,8 @@ COMMANDS = {
     "drain": ("horsies.cli.steer:drain", "Let a worker finish what it runs and end."),
     "audit": ("horsies.cli.steer:audit", "Show who steered what, and why."),
     "workflow": ("horsies.cli.workflow:command", "See and steer workflows."),
+    "doctor": ("horsies.cli.doctor:command", "Examine the database and name cures."),
+    "health": ("horsies.cli.health:command", "Exit with 0 if all is well, for orchestrators."),
     "ping": ("horsies.cli.ping:command", "Check that the database and the workers answer."),
     "demo": ("horsies.cli.demo:command", "Run a few hundred tasks and show what happens."),
     "init": ("horsies.cli.init:command", "Create a small project that runs at once."),

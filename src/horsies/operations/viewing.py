@@ -1,5 +1,6 @@
 """What operators see: tasks, queues, workers, workflows, and why a task does not run."""
 
+import asyncio
 from datetime import timedelta
 from typing import Protocol, TypeVar
 
@@ -8,6 +9,7 @@ from horsies.database.database import Database
 from horsies.operations import control, detail, listing, queues
 from horsies.operations.control import AuditEntry
 from horsies.operations.detail import TaskDetail
+from horsies.operations.doctor import PATIENCE, Finding, examine
 from horsies.operations.filters import TaskFilter
 from horsies.operations.listing import TaskCount, TaskPage
 from horsies.operations.queues import HOUR, QueueInfo, SystemStatus, TaskStats, WorkerInfo
@@ -129,6 +131,16 @@ class Viewing:
 
     async def status_async(self, *, window: timedelta = HOUR) -> BrokerResult[SystemStatus]:
         return await self._look_async(queues.status_steps(window, self._queue_names))
+
+    def doctor(self, *, patience: timedelta = PATIENCE) -> BrokerResult[list[Finding]]:
+        """What is wrong with the database, each finding with its cure; changes nothing.
+
+        A transaction may be open for as long as `patience`.
+        """
+        return examine(self._database, patience)
+
+    async def doctor_async(self, *, patience: timedelta = PATIENCE) -> BrokerResult[list[Finding]]:
+        return await asyncio.to_thread(examine, self._database, patience)
 
     def workflows(
         self, wanted: WorkflowFilter = ALL_WORKFLOWS, *, limit: int = 50, before: str | None = None

@@ -1,0 +1,143 @@
+"""The doctor finds each planted fault and names a cure; a healthy database has none."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+
+import psycopg
+import pytest
+
+from horsies import AppConfig, Horsies, PostgresConfig
+from horsies.operations.doctor import Finding
+from horsies.operations.doctor_reading import INDEXES, TRIGGERS, definition_of
+from support.apps import good
+from support.database import Database
+from support.scenes import snapshot
+
+
+@pytest.fixture
+def app(database_url: str) -> Iterator[Horsies]:
+    app = Horsies(AppConfig(broker=PostgresConfig(database_url=database_url)))
+    yield app
+    app.get_broker().close()
+
+
+def wrong(app: Horsies, patience: timedelta = timedelta(minutes=5)) -> dict[str, Finding]:
+    """What is wrong, by check; what the test run's own server always has is left out."""
+    findings = good(app.operations.doctor(patience=patience))
+    return {finding.check: finding for finding in findings if finding.is_wrong}
+
+
+def test_a_healthy_database_has_no_findings(app: Horsies) -> None:
+    assert wrong(app) == {}
+
+
+def test_settings_that_hurt_are_hints(app: Horsies) -> None:
+    hints = [one for one in good(app.operations.doctor()) if one.check == "settings"]
+
+    assert any("fsync is off" in hint.text for hint in hints)  # as the tests' server has it
+    assert not any(hint.is_wrong for hint in hints)
+
+
+async def test_a_session_idle_in_transaction(app: Horsies, database_url: str) -> None:
+    with psycopg.connect(database_url, application_name="report") as session:
+        session.execute("select count(*) from horsies_tasks")
+        pid = session.info.backend_pid
+        findings = good(await app.operations.doctor_async(patience=timedelta()))
+
+    (found,) = [one for one in findings if one.check == "old_snapshot" and str(pid) in one.text]
+    assert f"Session {pid} (report, idle in transaction)" in found.text
+    assert f"pg_terminate_backend({pid})" in found.cure
+
+
+def test_a_dropped_index(app: Horsies, db: Database) -> None:
+    db.execute("drop index horsies_tasks_claim_idx")
+
+    found = wrong(app)
+
+    assert set(found) == {"index_missing", "claim_plan"}
+    assert "horsies_tasks_claim_idx is missing" in found["index_missing"].text
+    db.execute(found["index_missing"].cure)
+    assert wrong(app) == {}
+
+
+def test_an_invalid_index(app: Horsies, db: Database) -> None:
+    db.insert(task_name="a")
+    db.insert(task_name="a")
+    with pytest.raises(psycopg.errors.UniqueViolation):
+        db.execute("create unique index concurrently horsies_own_idx on horsies_tasks (task_name)")
+
+    found = wrong(app)["index_invalid"]
+
+    assert "horsies_own_idx is invalid" in found.text
+
+
+def test_a_missing_and_a_disabled_trigger(app: Horsies, db: Database) -> None:
+    db.execute("drop trigger horsies_task_notify_trigger_insert on horsies_tasks")
+    missing = wrong(app)["trigger"]
+    db.execute(missing.cure)
+    db.execute("alter table horsies_tasks disable trigger horsies_task_delete_trigger")
+    disabled = wrong(app)["trigger"]
+
+    assert "horsies_task_notify_trigger_insert is missing" in missing.text
+    assert "horsies_task_delete_trigger is disabled" in disabled.text
+
+
+def test_a_stopped_autovacuum(app: Horsies, db: Database) -> None:
+    db.execute("alter table horsies_tasks set (autovacuum_enabled = false)")
+
+    found = wrong(app)["autovacuum"]
+    db.execute(found.cure)
+
+    assert found.text == "Autovacuum is switched off for horsies_tasks."
+    assert wrong(app) == {}
+
+
+def test_exhausted_connections(app: Horsies, server_url: str, database_url: str) -> None:
+    name = psycopg.conninfo.conninfo_to_dict(database_url)["dbname"]
+    with psycopg.connect(server_url, autocommit=True) as connection:
+        connection.execute(f'alter database "{name}" connection limit 0')
+        found = wrong(app)
+        connection.execute(f'alter database "{name}" connection limit -1')
+
+    assert set(found) == {"connections"}
+    assert "too many connections" in found["connections"].text
+
+
+def test_old_functions_and_a_missing_migration(app: Horsies, db: Database) -> None:
+    db.execute("update horsies_schema_version set name = '1:1:old' where version = 0")
+    db.execute("delete from horsies_schema_version where version = 12")
+
+    found = wrong(app)["schema"]
+
+    assert found.text == "The schema lacks functions and 0012_operations of this release."
+    assert found.cure == "run `horsies migrate`"
+    assert db.value("select name from horsies_schema_version where version = 0") == "1:1:old"
+
+
+def test_an_empty_database_is_told_to_migrate(empty_database_url: str) -> None:
+    app = Horsies(AppConfig(broker=PostgresConfig(database_url=empty_database_url)))
+
+    assert "schema" in wrong(app)
+
+
+def test_a_silent_worker(app: Horsies, db: Database) -> None:
+    snapshot(db, snapshot_at=datetime.now(UTC) - timedelta(minutes=2, seconds=1))
+
+    found = wrong(app)
+
+    assert set(found) == {"worker_silent", "no_worker"}
+    assert "The worker on host-a pid 4711 has sent no sign of life for 2 min" in (
+        found["worker_silent"].text
+    )
+
+
+def test_the_lists_are_those_of_a_fresh_schema(db: Database) -> None:
+    indexes = db.execute(
+        "select i.indexname from pg_indexes i where i.schemaname = 'public'"
+        " and not exists (select from pg_constraint c where c.conname = i.indexname)"
+    )
+    triggers = db.execute("select tgname from pg_trigger where not tgisinternal")
+
+    assert sorted(row["indexname"] for row in indexes) == sorted(INDEXES)
+    assert sorted(row["tgname"] for row in triggers) == sorted(TRIGGERS)
+    assert all(definition_of(name).startswith("create ") for name in [*INDEXES, *TRIGGERS])
