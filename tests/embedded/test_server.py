@@ -174,14 +174,15 @@ def test_root_runs_the_server_as_the_configured_user(
 
 def test_unknown_server_user_is_named(acquire: Acquire, monkeypatch: pytest.MonkeyPatch) -> None:
     require_root()
-    monkeypatch.setenv("HORSIES_PG_USER", "no-such-user")
 
-    with pytest.raises(ConfigurationError, match="no user 'no-such-user'"):
-        acquire()
+    with monkeypatch.context() as environment:
+        environment.setenv("HORSIES_PG_USER", "no-such-user")
+        with pytest.raises(ConfigurationError, match="no user 'no-such-user'"):
+            acquire()
 
-    monkeypatch.setenv("HORSIES_PG_USER", "root")
-    with pytest.raises(ConfigurationError, match="that is root"):
-        acquire()
+        environment.setenv("HORSIES_PG_USER", "root")
+        with pytest.raises(ConfigurationError, match="that is root"):
+            acquire()
 
 
 def test_postmaster_is_not_root(idle_server: EmbeddedServer) -> None:

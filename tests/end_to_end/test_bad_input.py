@@ -51,7 +51,8 @@ def test_a_worker_without_a_limit_keeps_trying_until_it_is_stopped(tmp_path: Pat
     directory = project(tmp_path)
     process = start_horsies(directory, "worker", "queue_app", HORSIES_DATABASE_URL=NOWHERE)
     try:
-        eventually(lambda: (directory / "log.txt").read_text().count("trying again") >= 3)
+        log = directory / "log.txt"
+        eventually(lambda: log.read_text().count("trying again") >= 3, within=60)
         assert process.poll() is None
         process.send_signal(signal.SIGTERM)
         assert process.wait(15) == 0

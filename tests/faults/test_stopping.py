@@ -17,6 +17,11 @@ def _wait_running(play: Scene, count: int) -> None:
     eventually(lambda: play.count("RUNNING") == count, within=30)
 
 
+def _wait_begun(play: Scene) -> None:
+    """Until the code of a task in a child has begun: a row is RUNNING a moment before."""
+    eventually(lambda: play.begun().total() > 0, within=30)
+
+
 @pytest.mark.parametrize("kind", ["child", "coroutine", "thread"])
 def test_running_task_is_cancelled_on_request(database_url: str, kind: str) -> None:
     with scene(database_url) as play:
@@ -62,6 +67,7 @@ def test_second_signal_stops_at_once_and_loses_nothing(database_url: str) -> Non
         play.send("child", range(3), 60.0)
         play.send("interruptible", range(3, 4), 60.0)
         _wait_running(play, 2)
+        _wait_begun(play)
 
         worker.terminate()
         eventually(lambda: b"stopping:" in play.log().encode(), within=10)
