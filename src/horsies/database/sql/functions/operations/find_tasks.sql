@@ -1,5 +1,5 @@
 -- horsies_find_tasks: the ids of tasks that match a filter, newest first, and where the search stopped.
--- Caller: operations/listing.py.  Locks: none; it only reads, so a replica will do.
+-- Caller: the statements find_ids, list_tasks and count_found in queries/operations.sql.  Locks: none; it only reads, so a replica will do.
 -- wanted: the filter, as operations/filters.py writes it.
 -- walk: which index the search follows. 'id': the primary key, newest id first; 'in_flight': what was claimed last comes first;
 --   'ended': what ended last comes first, for the ended states in the filter.
