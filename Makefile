@@ -7,6 +7,8 @@ TESTS  ?= tests
 # Many tests wait for a threshold: six processes keep two cores busy.
 JOBS   ?= 6
 MINUTES ?= 30
+# The Pythons of test-django-matrix, by name; each version of Django runs on the first that is new enough.
+PYTHONS ?= python3 python3.12 python3.13
 # The PostgreSQL versions of test-postgres-matrix.
 VERSIONS ?= 14 15 16 17 18
 
@@ -14,7 +16,7 @@ VERSIONS ?= 14 15 16 17 18
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast test-postgres-matrix check format faults faults-long soak bench bench-quick bench-curves docs release-fixture clean
+.PHONY: help setup demo demo-django test test-django test-django-matrix browser test-fast test-postgres-matrix check format faults faults-long soak bench bench-quick bench-curves docs release-fixture clean
 
 help: ## list the commands
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-21s %s\n", $$1, $$2}'
@@ -31,8 +33,25 @@ setup: $(READY) ## create the virtual environment
 demo: $(READY) ## run a few hundred tasks on an embedded PostgreSQL and show what happens
 	$(BIN)/horsies demo
 
-test: $(READY) ## run all tests (real PostgreSQL, real processes)
+demo-django: $(READY) ## a Django project on an embedded PostgreSQL: a page, the admin, a worker
+	$(BIN)/python examples/django/demo.py
+
+test: $(READY) ## run all tests (real PostgreSQL, real processes, a real browser)
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(TESTS)
+ifeq ($(TESTS),tests)
+	$(MAKE) test-django
+endif
+
+test-django: $(READY) browser ## run the tests of the Django integration, on the Django of .venv
+	$(BIN)/python -m pytest -c tests/django/pytest.ini -n $(JOBS) --dist worksteal tests/django
+
+test-django-matrix: $(READY) browser ## the same on Django 5.2, 6.0 and 6.1, with PYTHONS='python3.12'
+	PYTHONPATH=tests $(BIN)/python -m support.django_matrix --pythons $(PYTHONS) -- -q -n $(JOBS)
+
+browser: # Debian's own, where we may install it; the tests of the admin say loudly when there is none
+	@command -v chromium >/dev/null || command -v google-chrome >/dev/null || \
+	  { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get install -y --no-install-recommends chromium chromium-driver >/dev/null; } || \
+	  echo "!!! no chromium here and none could be installed: the admin will not be clicked through" >&2
 
 test-fast: $(READY) ## run the tests that take seconds
 	$(BIN)/python -m pytest -q -n $(JOBS) -m 'not slow and not faults' tests

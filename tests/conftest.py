@@ -8,6 +8,8 @@ import pytest
 
 from support import cluster
 
+# Django's tests are a run of their own: see tests/django/conftest.py.
+collect_ignore = ["django"]
 # A developer's own settings must not decide what the tests see.
 _FOREIGN_SETTINGS = ("HORSIES_DATABASE_URL", "DATABASE_URL", "HORSIES_HOME")
 

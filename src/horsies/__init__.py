@@ -69,7 +69,8 @@ if TYPE_CHECKING:
         is_err,
         is_ok,
     )
-    from horsies.result.broker import BrokerOperationError, BrokerResult
+    from horsies.result.broker import BrokerOperationError, BrokerResult, Cancellation
+    from horsies.result.raising import Retry, TaskFailed, WaitTimedOut
     from horsies.result.workflow import (
         SubWorkflowError,
         SubWorkflowSummary,
@@ -81,7 +82,12 @@ if TYPE_CHECKING:
     from horsies.scheduling.control import ScheduleInfo
     from horsies.scheduling.schedules import Schedules
     from horsies.scheduling.statements import ScheduleRun
-    from horsies.sending.errors import TaskSendError, TaskSendPayload, TaskSendResult
+    from horsies.sending.errors import (
+        SendFailed,
+        TaskSendError,
+        TaskSendPayload,
+        TaskSendResult,
+    )
     from horsies.sending.task_function import TaskFunction, TaskSendOptions
     from horsies.states import (
         TASK_TERMINAL_STATES,
@@ -141,6 +147,7 @@ __all__ = [
     "BrokerOperationError",
     "BrokerResult",
     "BuiltInTaskCode",
+    "Cancellation",
     "ChildProcessStartHook",
     "ConfigurationError",
     "ContractCode",
@@ -179,12 +186,14 @@ __all__ = [
     "RegistryError",
     "Result",
     "RetrievalCode",
+    "Retry",
     "RetryPolicy",
     "ScheduleConfig",
     "ScheduleInfo",
     "SchedulePattern",
     "ScheduleRun",
     "Schedules",
+    "SendFailed",
     "SleepNode",
     "SoftTimeout",
     "SubWorkflowError",
@@ -196,6 +205,7 @@ __all__ = [
     "TaskAttemptOutcome",
     "TaskDefinitionError",
     "TaskError",
+    "TaskFailed",
     "TaskFilter",
     "TaskFunction",
     "TaskHandle",
@@ -210,6 +220,7 @@ __all__ = [
     "TaskSendResult",
     "TaskStatus",
     "ValidationReport",
+    "WaitTimedOut",
     "Weekday",
     "WeeklySchedule",
     "WorkerPong",
@@ -273,7 +284,8 @@ _PLACES = {
         BUILTIN_CODE_REGISTRY BuiltInTaskCode ContractCode Err Ok OperationalErrorCode
         OutcomeCode Result RetrievalCode TaskError TaskResult is_err is_ok
     """,
-    "horsies.result.broker": "BrokerOperationError BrokerResult",
+    "horsies.result.broker": "BrokerOperationError BrokerResult Cancellation",
+    "horsies.result.raising": "Retry TaskFailed WaitTimedOut",
     "horsies.result.workflow": "SubWorkflowError SubWorkflowSummary WorkflowContextMissingIdError",
     "horsies.results.handle": "TaskHandle",
     "horsies.results.task_info": "TaskAttemptInfo TaskInfo",
@@ -281,7 +293,7 @@ _PLACES = {
     "horsies.scheduling.control": "ScheduleInfo",
     "horsies.scheduling.schedules": "Schedules",
     "horsies.scheduling.statements": "ScheduleRun",
-    "horsies.sending.errors": "TaskSendError TaskSendPayload TaskSendResult",
+    "horsies.sending.errors": "SendFailed TaskSendError TaskSendPayload TaskSendResult",
     "horsies.sending.task_function": "TaskFunction TaskSendOptions",
     "horsies.states": """
         TASK_TERMINAL_STATES WORKFLOW_TASK_TERMINAL_STATES WORKFLOW_TERMINAL_STATES

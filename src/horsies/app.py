@@ -3,8 +3,9 @@
 import logging
 import os
 import threading
-from collections.abc import Awaitable, Callable, Generator, Sequence
+from collections.abc import Awaitable, Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
+from datetime import timedelta
 from functools import cached_property
 from typing import (
     TYPE_CHECKING,
@@ -12,9 +13,11 @@ from typing import (
     Literal,
     ParamSpec,
     Protocol,
+    Self,
     TypedDict,
     TypeVar,
     Unpack,
+    cast,
     overload,
 )
 
@@ -22,6 +25,7 @@ from horsies import checking
 from horsies.broker.postgres import PostgresBroker
 from horsies.codes import ErrorCode
 from horsies.config import AppConfig, ExceptionMapper
+from horsies.config.sources import make_config
 from horsies.errors import HorsiesError, SourceLocation
 from horsies.operations.health import DatabasePing, WorkerPong
 from horsies.result import TaskError, TaskResult
@@ -30,8 +34,9 @@ from horsies.results.handle import TaskHandle
 from horsies.results.reading import AnyResult, decode_untyped
 from horsies.sending.task_function import AsyncRegisteredTask, RegisteredTask
 from horsies.tasks import discovery
-from horsies.tasks.checks import Execution
+from horsies.tasks.checks import Execution, refuse_bare
 from horsies.tasks.definition import TaskDefinition, define_task
+from horsies.tasks.mistakes import refused_task
 from horsies.tasks.queues import resolve_queue, valid_queue_names
 from horsies.tasks.registry import TaskRegistry
 from horsies.tasks.retry import RetryPolicy
@@ -54,6 +59,8 @@ T = TypeVar("T")
 E = TypeVar("E")
 AnyTask = RegisteredTask[Any, Any]
 ChildProcessStartHook = Callable[[], None]
+Resolver = Callable[[str], TaskDefinition | None]
+WorkerHook = Callable[[], object]  # a function or a coroutine function
 _SUPPRESS_VARIABLES = ("HORSIES_SUPPRESS_SENDS", "TASKLIB_SUPPRESS_SENDS")
 
 
@@ -76,6 +83,10 @@ class TaskOptions(TypedDict, total=False):
     timeout_ms: int | None
     soft_timeout_ms: int | None
     interruptible: bool
+    priority: int | None
+    tags: Iterable[str]
+    unique_key: Callable[..., str] | None
+    delay: float | timedelta | None
 
 
 class TaskDecorator(Protocol):
@@ -96,16 +107,23 @@ class TaskDecorator(Protocol):
 class Horsies:
     """One app: define tasks on it, send them, run `horsies worker` with it.
 
-    Without configuration it uses HORSIES_DATABASE_URL or DATABASE_URL, else an embedded PostgreSQL.
+    `Horsies("postgresql://…", allow_plain_returns=True)` takes a URL and the fields of `AppConfig`;
+    what it does not name comes from HORSIES_… variables, then from `[tool.horsies]` in
+    pyproject.toml. Without any URL it uses DATABASE_URL, else an embedded PostgreSQL.
     """
 
-    def __init__(self, config: AppConfig | None = None) -> None:
-        self.config = AppConfig() if config is None else config
+    def __init__(self, config: AppConfig | str | None = None, **settings: Any) -> None:
+        self.config, self.config_sources = make_config(config, settings)
         self.logger = logging.getLogger("horsies")
         self.tasks: TaskRegistry[AnyTask] = TaskRegistry()
         self.role = "producer"
+        self.mistakes: list[HorsiesError] = []  # of the module that defines the app
         self.failure_hooks: list[FailureHook] = []
         self.start_hooks: list[ChildProcessStartHook] = []
+        # Integrations whose tasks are known to another framework resolve the other names here.
+        self.resolver: Resolver | None = None
+        self.worker_start_hooks: list[WorkerHook] = []
+        self.worker_stop_hooks: list[WorkerHook] = []
         self._broker: PostgresBroker | None = None
         self._broker_lock = threading.Lock()
         self._modules: list[str] = []
@@ -144,14 +162,20 @@ class Horsies:
 
         Options: `queue_name`, `retry_policy`, `exception_mapper`, `default_unhandled_error_code`,
         `execution` ("process", "async", "blocking"), `timeout_ms`, `soft_timeout_ms`,
-        `interruptible`.
+        `interruptible`; and what a send takes when it does not say otherwise: `priority`, `tags`,
+        `delay`, `unique_key` (a function of the arguments).
         """
 
+        refuse_bare(task_name)
+
         def register(function: Callable[..., Any]) -> AnyTask:
-            definition = define_task(function, task_name, config=self.config, **options)
-            kind = AsyncRegisteredTask if definition.is_coroutine else RegisteredTask
-            made: AnyTask = kind(self, definition)
-            return self.tasks.register(task_name, made, definition.location)
+            try:
+                definition = define_task(function, task_name, config=self.config, **options)
+                kind = AsyncRegisteredTask if definition.is_coroutine else RegisteredTask
+                made: AnyTask = kind(self, definition)
+                return self.tasks.register(task_name, made, definition.location)
+            except HorsiesError as error:
+                return cast("AnyTask", refused_task(error))
 
         return register if func is None else register(func)
 
@@ -267,7 +291,9 @@ class Horsies:
 
     def definition(self, task_name: str) -> TaskDefinition | None:
         """The definition behind a name, or `None`: names resolve only here, never by importing."""
-        return self.tasks[task_name].definition if task_name in self.tasks else None
+        if task_name in self.tasks:
+            return self.tasks[task_name].definition
+        return None if self.resolver is None else self.resolver(task_name)
 
     def get_broker(self) -> PostgresBroker:
         """The app's one broker, made at the first use."""
@@ -301,6 +327,7 @@ class Horsies:
 
     def discover_tasks(self, modules: list[str]) -> None:
         """Record the modules that define tasks; worker, scheduler and check import them."""
+        discovery.refuse_text(modules)
         if self._modules:
             self.logger.warning("discover_tasks called again: the earlier list is replaced")
         self._modules = list(modules)
@@ -358,6 +385,45 @@ class Horsies:
         """Run `hook()` in every child before its first task: open connections, load models."""
         self.start_hooks.append(hook)
         return hook
+
+    def on_worker_start(self, hook: WorkerHook) -> WorkerHook:
+        """Run `hook()` in the worker's own process before its first task; it may be a coroutine.
+
+        If it raises, the worker does not start.
+        """
+        self.worker_start_hooks.append(hook)
+        return hook
+
+    def on_worker_stop(self, hook: WorkerHook) -> WorkerHook:
+        """Run `hook()` in the worker's own process after its last task; it may be a coroutine."""
+        self.worker_stop_hooks.append(hook)
+        return hook
+
+    def close(self) -> None:
+        """Close the connections of this app; a later use opens new ones."""
+        with self._broker_lock:
+            broker = self._broker
+        if broker is not None:
+            broker.close()
+
+    async def close_async(self) -> None:
+        """The awaitable twin of `close`."""
+        with self._broker_lock:
+            broker = self._broker
+        if broker is not None:
+            await broker.close_async()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close_async()
 
     def ping_database(self, timeout_ms: int = 2_000) -> BrokerResult[DatabasePing]:
         return self.get_broker().ping(timeout_ms)

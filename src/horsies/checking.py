@@ -15,7 +15,9 @@ from horsies.errors import ConfigurationError, HorsiesError, SourceLocation, Tas
 from horsies.result import BUILTIN_CODE_REGISTRY, Err, OperationalErrorCode
 from horsies.tasks.definition import TaskDefinition
 from horsies.tasks.discovery import import_problems, loaded_modules
+from horsies.tasks.mistakes import collected_mistakes, unique
 from horsies.tasks.options import read_task_options
+from horsies.tasks.retry import RETRYABLE_BUILT_IN, never_retried
 from horsies.workflows.builders import WorkflowBuilder, builder_problems, undecorated_problems
 from horsies.workflows.definition import WorkflowDefinition
 from horsies.workflows.spec import no_definition_key
@@ -40,6 +42,8 @@ class CheckedApp(Protocol):
     @property
     def config(self) -> AppConfig: ...
     @property
+    def mistakes(self) -> Sequence[HorsiesError]: ...
+    @property
     def tasks(self) -> Mapping[str, CheckedTask]: ...
     def get_discovered_task_modules(self) -> list[str]: ...
     def get_workflow_builders(self) -> list[WorkflowBuilder]: ...
@@ -50,7 +54,6 @@ class CheckedApp(Protocol):
 def check(app: CheckedApp, *, live: bool) -> list[HorsiesError]:
     """Run the phases in order and return the errors of the first one that has any."""
     phases = [
-        _imports,
         _definitions,
         _builders,
         _undecorated_builders,
@@ -58,15 +61,23 @@ def check(app: CheckedApp, *, live: bool) -> list[HorsiesError]:
         _policy_safety,
         *([_database] if live else []),
     ]
+    with collected_mistakes() as mistakes:
+        errors = [*app.mistakes, *_imports(app, mistakes)]
+    if errors:
+        # What is known of the other modules is told in the same run; nothing is run for it.
+        static = (_definitions, _undecorated_builders, _policy_safety)
+        return unique([*errors, *(error for phase in static for error in phase(app))])
     for phase in phases:
         if errors := list(phase(app)):
             return errors
     return []
 
 
-def _imports(app: CheckedApp) -> Iterator[HorsiesError]:
+def _imports(app: CheckedApp, mistakes: list[HorsiesError]) -> list[HorsiesError]:
+    """Import every entry; `mistakes` receives wrong definitions that did not end its import."""
     for entry in app.get_discovered_task_modules():
-        yield from import_problems(entry)
+        mistakes.extend(import_problems(entry))
+    return mistakes
 
 
 def _definitions(app: CheckedApp) -> Iterator[HorsiesError]:
@@ -111,12 +122,14 @@ def _policy_safety(app: CheckedApp) -> Iterator[HorsiesError]:
     )
     for name, task in app.tasks.items():
         owner = f"task {name!r}"
+        yield from task.definition.problems()
         yield from _code_problems(
             task.exception_mapper,
             task.default_unhandled_error_code,
             owner,
             task.definition.location,
         )
+        yield from _useless_retries(task, owner)
         options = read_task_options(task.task_options_json)
         if isinstance(options, Err):
             yield TaskDefinitionError(
@@ -125,6 +138,20 @@ def _policy_safety(app: CheckedApp) -> Iterator[HorsiesError]:
                 task.definition.location,
                 help_text="let @app.task write task_options_json and do not assign it yourself",
             )
+
+
+def _useless_retries(task: CheckedTask, owner: str) -> Iterator[HorsiesError]:
+    policy = task.definition.retry_policy
+    useless = never_retried(policy.auto_retry_for) if policy is not None else []
+    if useless:
+        yield TaskDefinitionError(
+            f"{owner}: auto_retry_for names codes that are never retried: {', '.join(useless)}",
+            ErrorCode.TASK_INVALID_OPTIONS,
+            task.definition.location,
+            ["a retry could not change their outcome, or the task has not failed"],
+            f"remove them; of the built-in codes only {', '.join(RETRYABLE_BUILT_IN)} can be\n"
+            "retried, and any code of your own",
+        )
 
 
 def _code_problems(

@@ -10,20 +10,62 @@ from types import ModuleType
 
 from horsies.app import Horsies
 from horsies.codes import ErrorCode
-from horsies.errors import ConfigurationError, HorsiesError, SourceLocation, location_of
-from horsies.tasks.discovery import import_entry, is_path_entry, module_error
+from horsies.errors import (
+    ConfigurationError,
+    HorsiesError,
+    MultipleValidationErrors,
+    SourceLocation,
+    ValidationReport,
+    location_of,
+)
+from horsies.tasks.discovery import IMPORT_CURE, import_entry, is_path_entry, module_error
+from horsies.tasks.mistakes import collected_mistakes, unique
 
 _PROJECT_FILES = ("pyproject.toml", "setup.cfg", "setup.py")
 
 
-def load_app(locator: str | None) -> Horsies:
-    """Import the module and return its app; suppress sends during the import."""
+def load_app(locator: str | None, *, keeps_mistakes: bool = False) -> Horsies:
+    """Import the module and return its app; suppress sends during the import.
+
+    With `keeps_mistakes` wrong task definitions are left to `app.check`, which shows all of them.
+    """
     if not locator:
         raise _refusal("no app module given", "name it, for example: horsies worker shop.queue:app")
     entry, attribute = _split(locator)
     _add_working_directory()
-    module = _import(entry)
-    return _attribute(module, attribute, entry) if attribute else _only_app(module, entry)
+    with collected_mistakes() as mistakes:
+        try:
+            module = _import(entry)
+            app = _attribute(module, attribute, entry) if attribute else _only_app(module, entry)
+        except MultipleValidationErrors as error:
+            mistakes.extend(error.report.errors)
+        except HorsiesError as error:
+            mistakes.append(error)
+        else:
+            if not mistakes or keeps_mistakes:
+                app.mistakes.extend(mistakes)
+                return app
+    raise joined(unique(mistakes))
+
+
+def joined(errors: list[HorsiesError]) -> HorsiesError:
+    """One error that shows all of them."""
+    return ValidationReport("check", errors).to_error() or HorsiesError("no error was found")
+
+
+def require_tasks(app: Horsies) -> None:
+    """Refuse an app without any task: its worker would fail whatever others send to it."""
+    if app.list_tasks():
+        return
+    modules = app.get_discovered_task_modules()
+    named = f"discover_tasks names {', '.join(modules)}" if modules else "discover_tasks names none"
+    raise ConfigurationError(
+        "this app has no tasks",
+        ErrorCode.TASK_NOT_REGISTERED,
+        notes=[named],
+        help_text='name the modules that define tasks: app.discover_tasks(["tasks"]);\n'
+        "they must use this app, not another one",
+    )
 
 
 def _split(locator: str) -> tuple[str, str | None]:
@@ -66,9 +108,8 @@ def _import(entry: str) -> ModuleType:
             f"file not found: {entry}", "check the path and the working directory"
         ) from None
     except ImportError as error:
-        cure = "check the name; modules are found next to a pyproject.toml or through PYTHONPATH"
         place = location_of(error)
-        raise _refusal(f"cannot import {entry!r}: {error}", cure, place) from error
+        raise _refusal(f"cannot import {entry!r}: {error}", IMPORT_CURE, place) from error
     except Exception as error:  # user code: the module runs while it is imported
         raise module_error(entry, error) from error
     finally:

@@ -1,12 +1,16 @@
 """Every Python example of the guides and the README runs as printed, against a real worker."""
 
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import pytest
 
 from horsies import embedded_postgres
+from horsies.cli.main import horsies
 from support.cluster import make_directory, remove_directory
 from support.programs import run_python, worker
 
@@ -22,6 +26,7 @@ def blocks(page: Path) -> list[str]:
 
 def guides_with_examples() -> list[Path]:
     pages = sorted(page for page in DOCS.rglob("*.md") if page.parent not in NOT_RUN)
+    pages.remove(DOCS / "how-to" / "django.md")  # tests/django/test_guide.py runs it
     return [page for page in pages if blocks(page)]
 
 
@@ -43,6 +48,62 @@ def test_guide_examples_run(page: Path, tmp_path: Path, database_url: str) -> No
         finished = run_python(tmp_path, "script.py", HORSIES_DATABASE_URL=database_url)
 
     assert finished.returncode == 0, finished.stderr
+    for printed in quoted(page, "printed by the script"):
+        assert printed in finished.stdout
+    log = steady((tmp_path / "log.txt").read_text())
+    for logged in quoted(page, "logged by the worker"):
+        assert [line for line in logged.splitlines() if steady(line) not in log] == []
+
+
+def quoted(page: Path, source: str) -> list[str]:
+    """Output that a page shows, below the comment that names where it comes from."""
+    pattern = rf"^<!-- {source} -->\n```text\n(.*?)^```$"
+    return [
+        text.rstrip() for text in re.findall(pattern, page.read_text(), re.DOTALL | re.MULTILINE)
+    ]
+
+
+def steady(text: str) -> str:
+    """The text without what differs from run to run: ids and durations."""
+    text = re.sub(r"\b[0-9a-f-]{36}\b|\b[0-9a-f]{8}\b", "ID", text)
+    return re.sub(r"in [\d.e+-]+ ms", "in N ms", text)
+
+
+@pytest.mark.slow
+def test_the_tests_of_the_guide_pass(tmp_path: Path) -> None:
+    write_program(DOCS / "how-to" / "test-your-tasks.md", tmp_path)
+
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_shop.py"],
+        cwd=tmp_path, capture_output=True, text=True, check=False, timeout=100,
+    )  # fmt: skip
+
+    assert "3 passed" in done.stdout, done.stdout
+
+
+def commands(page: Path) -> list[list[str]]:
+    """The commands of ours in the blocks of a page, as a shell or a list of words has them."""
+    blocks_of_page = re.findall(r"^```\w*\n(.*?)^```$", page.read_text(), re.DOTALL | re.MULTILINE)
+    names = re.compile(r"horsies\W+(?=(?:worker|ping|migrate|check|requeue)\b)")
+    return [
+        re.findall(r'[^\s",\[\]{}]+', names.split(line)[1])
+        for block in blocks_of_page
+        for line in block.splitlines()
+        if names.search(line)
+    ]
+
+
+@pytest.mark.parametrize(
+    "page", ["deploy.md", "run-workers.md"], ids=lambda name: name.removesuffix(".md")
+)
+def test_commands_of_the_guides_can_be_typed(page: str) -> None:
+    found = commands(DOCS / "how-to" / page)
+
+    assert found
+    for name, *rest in found:
+        command = horsies.get_command(click.Context(horsies), name)
+        assert command is not None
+        command.make_context(name, rest)
 
 
 @pytest.fixture

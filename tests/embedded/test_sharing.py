@@ -197,10 +197,12 @@ def test_killed_starter_does_not_spoil_the_start(acquire: Acquire, project: Path
         [sys.executable, "-m", "horsies.cli.main", "pg", "url", "--directory", project],
         stdout=subprocess.DEVNULL,
     )
-    eventually((project / ".horsies/pg/data.tmp").exists)
+    try:
+        eventually((project / ".horsies/pg/data.tmp").exists, within=30)
+    finally:
+        starter.kill()
+        starter.wait()
 
-    starter.kill()
-    starter.wait()
     server = acquire()
 
     with psycopg.connect(server.url) as connection:

@@ -124,6 +124,26 @@ def test_several_broken_files_are_reported_at_once(tmp_path: Path) -> None:
     assert "task module not found: three.py" in done.stderr
 
 
+def test_every_mistake_of_every_module_is_shown_in_one_run(tmp_path: Path) -> None:
+    files = {
+        "queue_app.py": f"{APP}@app.task('a', nice=1)\n{TASK}app.discover_tasks(['one', 'two'])\n",
+        "one.py": f"{OTHER}@app.task('b')\ndef b(): ...\n"
+        "@app.task('c')\ndef c() -> int: ...\nb.send()\n",
+        "two.py": f"{OTHER}from horsies import *\n"
+        "policy = RetryPolicy.fixed([1], auto_retry_for=['WAIT_TIMEOUT'])\n"
+        f"@app.task('d', retry_policy=policy)\n{TASK}",
+    }
+
+    done = run_horsies(write_project(tmp_path, files), "check", "queue_app")
+
+    assert done.returncode == 1
+    assert re.findall(r"error\[(HRS-\d+)\]", done.stderr) == [
+        "HRS-102", "HRS-100", "HRS-101", "HRS-102",
+    ]  # fmt: skip
+    assert "names codes that are never retried: WAIT_TIMEOUT" in done.stderr
+    assert "aborting due to 4 previous errors" in done.stderr
+
+
 def test_one_name_in_two_files_names_both_places(tmp_path: Path) -> None:
     files = {
         "queue_app.py": f"{APP}app.discover_tasks(['one', 'two'])\n",
@@ -170,6 +190,24 @@ def test_a_worker_refuses_to_start_with_the_same_errors(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert "error[HRS-210]" in done.stderr
     assert "ZeroDivisionError" in done.stderr
+
+
+@pytest.mark.parametrize("command", ["check", "worker"])
+def test_an_app_without_tasks_is_refused(command: str, tmp_path: Path) -> None:
+    files = {"queue_app.py": f"{APP}app.discover_tasks(['other'])\n", "other.py": ""}
+
+    done = run_horsies(write_project(tmp_path, files), command, "queue_app")
+
+    assert done.returncode == 1
+    assert "error[HRS-300]: this app has no tasks" in done.stderr
+    assert "discover_tasks names other" in done.stderr
+
+
+def test_a_module_that_cannot_be_imported_is_looked_for_from_here(tmp_path: Path) -> None:
+    done = run_horsies(tmp_path, "check", "not_there:app")
+
+    assert done.returncode == 1
+    assert "the module must be importable from the working directory" in done.stderr
 
 
 def test_neither_url_nor_embedded_server_names_both_ways_out(tmp_path: Path) -> None:

@@ -19,6 +19,14 @@ def test_written_project_works_at_once(tmp_path: Path, database_url: str) -> Non
     assert 'name = "my-project"' in (project / "pyproject.toml").read_text()
 
 
+def test_written_project_is_the_same_app_by_its_path(tmp_path: Path, database_url: str) -> None:
+    run_horsies(tmp_path, "init")
+
+    checked = run_horsies(tmp_path, "check", "app.py", HORSIES_DATABASE_URL=database_url)
+
+    assert "3 task(s) registered" in checked.stdout, checked.stderr
+
+
 def test_printed_commands_name_what_was_written(tmp_path: Path) -> None:
     elsewhere = run_horsies(tmp_path, "init", "shop").stdout
     here = run_horsies(tmp_path, "init").stdout

@@ -82,8 +82,8 @@ def test_bad_input_is_answered_with_its_cure(
 
 
 def test_bulk_commands_take_filter_words(run: Run, db: Database) -> None:
-    cancelled = run("cancel", "queue:mail", "--yes")
-    requeued = run("requeue", "error:CARD_*", "kwargs.order=40", answer="y\n")
+    cancelled = run("cancel", "queue:mail", "--all-apps", "--yes")
+    requeued = run("requeue", "error:CARD_*", "kwargs.order=40", "--all-apps", answer="y\n")
 
     assert "3 task(s) match\n3 task(s) cancelled" in cancelled.stdout
     assert "1 task(s) requeued" in requeued.stdout

@@ -17,6 +17,7 @@ from support.cluster import kill_process
 from support.eventually import eventually
 from support.faults import Scene, scene
 from support.proxy import proxied
+from support.urls import place_of
 
 pytestmark = [pytest.mark.faults, pytest.mark.slow, pytest.mark.timeout(120)]
 
@@ -42,10 +43,11 @@ def needs_namespaces() -> None:
 
 
 @pytest.fixture
-def elsewhere() -> tuple[str, ...]:
+def elsewhere(database_url: str) -> tuple[str, ...]:
     """How to start Python's modules on another machine."""
-    run_directory = str(cluster.run_directory())
-    return (*_ALONE, "sh", "-c", _ISOLATE, "sh", run_directory, sys.executable, "-m")
+    place = place_of(database_url)
+    shared = place.host if place.socket else str(cluster.run_directory())
+    return (*_ALONE, "sh", "-c", _ISOLATE, "sh", shared, sys.executable, "-m")
 
 
 def _start_elsewhere(play: Scene, elsewhere: tuple[str, ...]) -> "subprocess.Popen[bytes]":

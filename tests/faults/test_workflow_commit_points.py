@@ -117,9 +117,9 @@ def test_steering_cut_off_in_flight(act: str, side: Side, database_url: str) -> 
         assert answer.is_ok()
         if act == "pause":
             assert handle.resume().unwrap()
-        play.start_worker("--processes", "1")
+        worker = play.start_worker("--processes", "1")
         if act == "cancel":
-            eventually(lambda: play.scalar("select count(*) from horsies_worker_states") > 0)
+            play.wait_ready(worker)
             assert str(handle.status().unwrap().value) == "CANCELLED"
             assert play.begun().total() == 0
         else:

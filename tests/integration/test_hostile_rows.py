@@ -106,7 +106,7 @@ async def test_neighbours_whose_ids_look_like_one_array_keep_their_own_results(
 async def test_task_reset_by_hand_runs_again_under_the_next_number(
     new_app: NewApp, db: Database, end: str
 ) -> None:
-    app = new_app()
+    app = new_app(resilience={"notify_poll_interval_ms": 1_000})
 
     @app.task("either")
     async def either(ok: bool) -> TaskResult[int, TaskError]:

@@ -557,7 +557,10 @@ def is_waiting_for_a_lock(db: Database) -> bool:
 def test_ctrl_c_ends_a_send_that_waits(app: Horsies, database_url: str, db: Database) -> None:
     add = app.tasks["add"]
     good(add.send(1, 2))
-    waits = "select count(*) from pg_stat_activity where wait_event_type = 'Lock'"
+    waits = (
+        "select count(*) from pg_stat_activity "
+        "where wait_event_type = 'Lock' and datname = current_database()"
+    )
     main = threading.get_ident()
 
     def interrupt() -> None:

@@ -2,13 +2,15 @@
 
 import subprocess
 import sys
+from typing import Any
 
 import psycopg
 import pytest
 from sqlalchemy import create_engine
 
 from horsies import PostgresBroker, PostgresConfig
-from horsies.core.models.task_pg import Base, TaskModel
+from horsies.core.models.task_pg import Base, TaskModel, WorkflowModel, WorkflowTaskModel
+from horsies.states import TaskStatus, WorkflowStatus, WorkflowTaskStatus
 
 COLUMNS = """
     select c.relname, a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull,
@@ -83,9 +85,28 @@ def test_a_stored_task_is_read_through_the_model(database_url: str) -> None:
     engine = create_engine(database_url.replace("postgresql:", "postgresql+psycopg:"))
     with Session(engine) as session:
         task = session.get_one(TaskModel, "t-1")
+        waiting = session.query(TaskModel).filter(TaskModel.status == TaskStatus.PENDING).count()
+        by_text = session.query(TaskModel).filter(TaskModel.status.in_(["PENDING"])).count()
     engine.dispose()
 
-    assert (task.task_name, task.status, task.priority) == ("any", "PENDING", 100)
+    assert (task.task_name, task.status, task.priority) == ("any", TaskStatus.PENDING, 100)
+    assert (waiting, by_text) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("model", "members"),
+    [
+        (TaskModel, TaskStatus),
+        (WorkflowModel, WorkflowStatus),
+        (WorkflowTaskModel, WorkflowTaskStatus),
+    ],
+)
+def test_every_status_is_a_member_of_its_enum(model: Any, members: Any) -> None:
+    column = model.__table__.c.status.type
+
+    for member in members:
+        assert column.process_bind_param(member, None) == member.value
+        assert column.process_result_value(member.value, None) is member
 
 
 async def test_session_factory_gives_transactions_on_the_same_database(database_url: str) -> None:

@@ -1,14 +1,21 @@
 """Hot statements on a filled table: by index, reading about as many rows as they change."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 
 import psycopg
 import pytest
+from psycopg.conninfo import conninfo_to_dict
 
 from horsies.operations.filter_words import parse_filter
 from horsies.operations.reading import queue_backlogs, recent_ends
-from horsies.operations.statements import Search, cancel_tasks, find_ids
+from horsies.operations.statements import (
+    Search,
+    cancel_tasks,
+    find_ids,
+    request_cancel,
+    requeue_tasks,
+)
 from horsies.recovery.statements import (
     expire_tasks,
     lost_runs,
@@ -18,10 +25,17 @@ from horsies.recovery.statements import (
 from horsies.results.statements import read_results
 from horsies.sending.statements import enqueue_tasks
 from horsies.worker.claim_request import Counts, LaneRequest, Mark
-from horsies.worker.held_task import HeldTask
-from horsies.worker.statements import next_due
+from horsies.worker.held_task import Completion, HeldTask
+from horsies.worker.statements import (
+    cancel_running_tasks,
+    fail_tasks,
+    interrupt_tasks,
+    next_due,
+)
 from support import cluster
-from support.database import Database, at, new_task
+from support.database import FAILURE, Database, at, new_task
+from support.plans import explained
+from support.urls import changed
 
 FILL = """
 insert into horsies_tasks (id, task_name, queue_name, enqueue_sha, enqueued_at, status, claimed_by_worker_id,
@@ -293,3 +307,55 @@ def test_recent_ends_are_read_up_to_a_limit(db: Database) -> None:
 
     assert ends.completed_count == 100
     assert rows_read(db) < 500
+
+
+BATCH = 500
+Act = Callable[[Database, list[HeldTask]], object]
+
+
+def fail_all(db: Database, claims: list[HeldTask]) -> object:
+    ends = [
+        Completion(claim, FAILURE, "fail", attempt_outcome="FAILED", error_code="BROKEN")
+        for claim in claims
+    ]
+    return db.run(fail_tasks("worker-a", ends))
+
+
+def ends(claims: list[HeldTask]) -> list[Completion]:
+    return [Completion(claim, "") for claim in claims]
+
+
+RUNS: dict[str, Act] = {
+    "complete": lambda db, claims: db.complete(*claims),
+    "fail": fail_all,
+    "cancel a run": lambda db, claims: db.run(cancel_running_tasks("worker-a", ends(claims))),
+    "interrupt": lambda db, claims: db.run(interrupt_tasks("worker-a", ends(claims))),
+    "requeue": lambda db, claims: db.run(
+        requeue_tasks([one.task_id for one in claims], include_completed=False)
+    ),
+}
+CLAIMS: dict[str, Act] = {
+    "start": lambda db, claims: db.start(*claims),
+    "return": lambda db, claims: db.give_back(*claims),
+    "cancel": lambda db, claims: db.run(request_cancel([one.task_id for one in claims])),
+}
+
+
+@pytest.mark.parametrize("name", [*RUNS, *CLAIMS])
+def test_no_step_of_a_batch_handles_batch_times_batch_rows(
+    filled_url: str, server: cluster.Server, name: str
+) -> None:
+    """The closing joins as well: 500 * 500 rows take a tenth of a second."""
+    database = str(conninfo_to_dict(filled_url)["dbname"])
+    with psycopg.connect(changed(server.url, database=database)) as connection:
+        db = Database(connection)
+        db.set_now(0)
+        claims = db.claim(BATCH) if name in RUNS else db.claim(0, waiting=BATCH)
+        if name == "requeue":
+            db.execute("update horsies_tasks set status = 'FAILED' where status = 'RUNNING'")
+        with explained(connection) as handled:
+            (RUNS | CLAIMS)[name](db, sorted(claims, key=lambda claim: claim.task_id))
+        connection.rollback()
+
+    assert any("horsies_tasks" in query for query in handled.rows)
+    assert {query: rows for query, rows in handled.rows.items() if rows > 4 * BATCH} == {}

@@ -17,4 +17,4 @@ def assert_each(paths: Iterable[Path], check: Callable[[Path], None]) -> None:
         except AssertionError as error:
             broken[path.relative_to(ROOT).as_posix()] = str(error)
     assert looked_at, "no file to look at"
-    assert broken == {}
+    assert broken == {}, "\n".join(f"{path}: {why}" for path, why in broken.items())

@@ -74,6 +74,11 @@ def test_app_defaults() -> None:
         ),
         ({"claim_lease_ms": 0}, "HRS-202", "claim_lease_ms must be positive"),
         (
+            {"claim_lease_ms": 0, "prefetch_buffer": 3},
+            "HRS-202",
+            "claim_lease_ms must be positive",
+        ),
+        (
             {"claim_lease_ms": 59_999},
             "HRS-202",
             "claim lease too short relative to claimer heartbeat",

@@ -24,7 +24,7 @@ OWN_IMPORTS_LIMIT = 15
 SQL_FUNCTION_LIMIT = 150
 
 # A façade is mostly docs; the guide grants it 600 lines.
-FACADES: dict[str, int] = {}
+FACADES: dict[str, int] = {"app.py": 600}
 # Modules that join the parts have the imports to show for it.
 MANY_IMPORTS = {
     "__init__.py",
@@ -44,6 +44,8 @@ BROAD_EXCEPTS = {
     "codec/results.py": "user code: validators and serializers",
     "codec/serde.py": "user code: validators and serializers",
     "codec/signature.py": "user code: validators and serializers",
+    "contrib/django/runtime.py": "user code: the task function and its module",
+    "contrib/django/simple_queue/worker.py": "user code: the callable",
     "executors/attempt.py": "user code: the task function",
     "executors/child.py": "user code: the start-up hook and the task function",
     "executors/fork_server_main.py": "a forked child must not unwind into its server",
@@ -57,14 +59,18 @@ BROAD_EXCEPTS = {
     "scheduling/by_hand.py": "user code: build_with",
     "scheduling/scheduler.py": "user code: serializers of arguments",
     "sending/enqueuer.py": "a bug must reach every caller that waits",
+    "sending/prepared.py": "user code: the function for a unique key",
     "sending/transaction.py": "the user's own driver",
-    "tasks/checks.py": "user code: annotations",
+    "tasks/annotations.py": "user code: annotations",
     "tasks/definition.py": "user code: the task function and validators",
     "tasks/discovery.py": "user code: module-level code",
+    "testing/brokers.py": "handed on from the thread to its caller",
+    "testing/worker.py": "handed on from the thread to its caller",
+    "worker/startup.py": "user code: hooks at the stop of the worker",
     "worker/heartbeat.py": "the service loop of its thread",
     "worker/service.py": "the service loop",
     "worker/service_connection.py": "the service loop",
-    "worker/worker.py": "user code: failure hooks",
+    "worker/failure_hooks.py": "user code: failure hooks",
     "workflows/builders.py": "user code: workflow builders",
     "workflows/reading.py": "user code: constructors of errors",
     "workflows/sending_events.py": "the user's own driver",
@@ -82,6 +88,7 @@ SQL_STATEMENT = re.compile(
 SQL_IN_PYTHON = {
     "database/functions.py": "the call of a SQL function, made from its own signature",
     "database/migrate.py": "the name of a schema cannot be a parameter",
+    "testing/databases.py": "the name of a database cannot be a parameter",
     "database/server_check.py": "what an administrator should run, in a help text",
     "operations/doctor.py": "what an administrator should run, in a cure",
 }
@@ -148,7 +155,8 @@ def check_sizes(path: Path) -> None:
 
     assert [f.name for f in functions(path) if length(f) > FUNCTION_LIMIT] == []
     assert [f.name for f in functions(path) if nesting(f) > NESTING_LIMIT] == []
-    assert [c.name for c in classes if length(c) > CLASS_LIMIT] == []
+    limit = FACADES.get(name_of(path), CLASS_LIMIT)
+    assert [c.name for c in classes if length(c) > limit] == []
 
 
 def test_functions_and_classes_are_small() -> None:

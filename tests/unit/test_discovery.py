@@ -144,3 +144,61 @@ def test_our_own_errors_pass_unchanged_and_flattened(project: Path) -> None:
 
 def test_a_good_module_has_no_problems(project: Path) -> None:
     assert import_problems("a.py") == []
+
+
+def test_a_path_is_the_module_that_others_import(project: Path) -> None:
+    (project / "app_of_path.py").write_text("import tasks_of_path\nAPP = object()\n")
+    (project / "tasks_of_path.py").write_text("import app_of_path\n")
+
+    module = import_entry("app_of_path.py")
+
+    assert module.__name__ == "app_of_path"
+    assert sys.modules["tasks_of_path"].app_of_path is module
+
+
+def test_a_path_in_a_package_keeps_its_relative_imports(project: Path) -> None:
+    package = project / "shop_of_path"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "queue.py").write_text("APP = object()\n")
+    (package / "tasks.py").write_text("from .queue import APP\n")
+
+    tasks = import_entry("shop_of_path/tasks.py")
+    queue = import_entry("shop_of_path/queue.py")
+
+    assert tasks.__name__ == "shop_of_path.tasks"
+    assert queue.__name__ == "shop_of_path.queue"
+    assert tasks.APP is queue.APP
+
+
+def test_a_path_whose_package_imports_it_is_loaded_once(project: Path) -> None:
+    package = project / "eager_package"
+    package.mkdir()
+    (package / "__init__.py").write_text("from .queue import APP\n")
+    (package / "queue.py").write_text("APP = object()\n")
+
+    queue = import_entry("eager_package/queue.py")
+
+    assert sys.modules["eager_package"].APP is queue.APP
+
+
+def test_a_path_below_the_working_directory_has_both_its_names(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(project)
+    (project / "sub" / "app_in_sub.py").write_text("")
+
+    module = import_entry("sub/app_in_sub.py")
+
+    assert module.__name__ == "sub.app_in_sub"
+    assert import_entry("app_in_sub") is module
+    assert import_entry("sub.app_in_sub") is module
+
+
+def test_a_file_with_the_name_of_a_known_module_hides_nothing(project: Path) -> None:
+    (project / "queue.py").write_text("MINE = True\n")
+
+    module = import_entry("queue.py")
+
+    assert module.MINE
+    assert not hasattr(import_entry("queue"), "MINE")

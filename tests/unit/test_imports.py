@@ -72,3 +72,12 @@ def test_every_public_name_is_listed_and_found() -> None:
 def test_an_unknown_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="no attribute 'Horse'"):
         _ = horsies.Horse
+
+
+def test_the_extra_for_sqlalchemy_brings_what_async_sessions_need() -> None:
+    from importlib.metadata import requires
+
+    needed = [
+        one for one in requires("horsies") or () if 'extra == "sqlalchemy"' in one.replace("'", '"')
+    ]
+    assert any(one.startswith("sqlalchemy[asyncio]") for one in needed)

@@ -7,6 +7,12 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
+from horsies.codes import (
+    BrokerErrorCode,
+    HandleErrorCode,
+    TaskSendErrorCode,
+    WorkflowStartErrorCode,
+)
 from horsies.result import (
     BUILTIN_CODE_REGISTRY,
     ContractCode,
@@ -22,6 +28,9 @@ from horsies.result import (
     is_err,
     is_ok,
 )
+from horsies.result.broker import BrokerOperationError
+from horsies.sending.errors import TaskSendError
+from horsies.workflows.errors import HandleOperationError, WorkflowStartError
 
 
 def double(value: int) -> int:
@@ -243,3 +252,63 @@ def test_an_exception_is_described_when_dumped_as_json() -> None:
     assert (described["type"], described["message"]) == ("ValueError", "bad")
     assert "ValueError: bad" in described["traceback"]
     assert isinstance(error.model_dump()["exception"], ValueError)
+
+
+@pytest.mark.parametrize(
+    ("error", "shown"),
+    [
+        (
+            TaskSendError(TaskSendErrorCode.VALIDATION_FAILED, "no such queue", retryable=False),
+            "VALIDATION_FAILED: no such queue",
+        ),
+        (
+            BrokerOperationError(BrokerErrorCode.NO_BROKER, "no broker here", retryable=False),
+            "NO_BROKER: no broker here",
+        ),
+        (
+            WorkflowStartError(
+                WorkflowStartErrorCode.ENQUEUE_FAILED, "server gone", True, "daily", "id"
+            ),
+            "ENQUEUE_FAILED: server gone",
+        ),
+        (
+            HandleOperationError(HandleErrorCode.WORKFLOW_NOT_FOUND, "no such one", False, "id"),
+            "WORKFLOW_NOT_FOUND: no such one",
+        ),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_an_error_tells_its_message_by_str_and_unwrap(error: object, shown: str) -> None:
+    assert str(error) == shown
+    with pytest.raises(UnwrapError, match=f"^unwrap.. on Err: {shown}$"):
+        Err(error).unwrap()
+    with pytest.raises(UnwrapError, match=f"^sending: {shown}$"):
+        Err(error).expect("sending")
+
+
+def test_a_failed_send_never_shows_the_row_of_the_servers_answer() -> None:
+    message = (
+        "CheckViolation: new row violates a constraint\nDETAIL:  Failing row contains (secret)"
+    )
+    error = TaskSendError(TaskSendErrorCode.ENQUEUE_FAILED, message, retryable=False)
+
+    assert str(error) == "ENQUEUE_FAILED: CheckViolation: new row violates a constraint"
+    assert "secret" not in repr(error)
+
+
+def test_a_task_error_tells_its_message_by_str_and_unwrap() -> None:
+    error = TaskError(error_code="OUT_OF_STOCK", message="no horses left")
+
+    assert str(error) == "OUT_OF_STOCK: no horses left"
+    with pytest.raises(ValueError, match="this result is an error: OUT_OF_STOCK: no horses left"):
+        TaskResult(err=error).unwrap()
+
+
+def test_an_unwrapped_error_is_caused_by_the_exception_it_carries() -> None:
+    cause = OSError("refused")
+    code = TaskSendErrorCode.ENQUEUE_FAILED
+
+    with pytest.raises(UnwrapError) as caught:
+        Err(TaskSendError(code, "gone", retryable=True, exception=cause)).unwrap()
+
+    assert caught.value.__cause__ is cause

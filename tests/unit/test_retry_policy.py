@@ -7,8 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from horsies.codes import ErrorCode
+from horsies.errors import ConfigurationError
 from horsies.result import OperationalErrorCode
-from horsies.tasks.retry import RetryPolicy, retry_delay_s
+from horsies.tasks.options import StoredOptions, read_task_options, write_task_options
+from horsies.tasks.retry import BY_POLICY, RetryPolicy, retry_delay_s
 
 CODES: Any = ["RATE_LIMITED"]
 
@@ -115,3 +118,52 @@ def test_only_listed_codes_that_can_go_better_are_retried(
 @pytest.mark.seed("S27")
 def test_without_a_policy_nothing_is_retried() -> None:
     assert retry_delay_s(None, "BUSY", 1, random=Random()) is None
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"auto_retry_for": [ValueError]}, "write retry_on=[ValueError]"),
+        ({"auto_retry_for": "RATE_LIMITED"}, "must be a list of error codes, not 'RATE_LIMITED'"),
+        ({"auto_retry_for": []}, "at least 1 item"),
+        ({}, "auto_retry_for: Field required"),
+        ({"auto_retry_for": ["X"], "max_retries": 0}, "max_retries"),
+        ({"auto_retry_for": ["X"], "retries": 3}, "retries: Extra inputs are not permitted"),
+        ({"auto_retry_for": ["X"], "intervals": [0]}, "intervals"),
+        ({"auto_retry_for": ["X"], "intervals": [1]}, "one interval per retry"),
+        ({"auto_retry_for": ["x"], "max_retries": 99}, "max_retries"),
+    ],
+    ids=str,
+)
+def test_every_mistake_has_one_error_of_ours(fields: Any, said: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        RetryPolicy(**fields)
+
+    assert caught.value.code is ErrorCode.TASK_INVALID_OPTIONS
+    assert said in caught.value.message
+    assert caught.value.help_text
+    assert isinstance(caught.value, ValueError)
+
+
+def test_classes_need_no_codes_and_waits_may_be_short_and_limited() -> None:
+    policy = RetryPolicy.exponential(
+        0.5, max_retries=5, retry_on=[OSError], max_interval=3, jitter=False
+    )
+
+    waits = [policy.delay_seconds(number, random=Random(1)) for number in range(1, 6)]
+    stored = write_task_options(StoredOptions(retry_policy=policy))
+
+    assert waits == [0.5, 1.0, 2.0, 3.0, 3.0]
+    assert policy.auto_retry_for == ["RETRY"]
+    read = read_task_options(stored).unwrap().retry_policy
+    assert read is not None
+    assert (read.intervals, read.max_interval) == ([0.5], 3)
+
+
+def test_an_attempt_may_ask_for_its_own_wait() -> None:
+    policy = RetryPolicy.fixed([60], auto_retry_for=["X"], jitter=False)
+
+    assert retry_delay_s(policy, "OTHER", 1, random=Random(1), wish=2.5) == 2.5
+    assert retry_delay_s(policy, "OTHER", 1, random=Random(1), wish=BY_POLICY) == 60.0
+    assert retry_delay_s(policy, "OTHER", 1, random=Random(1)) is None
+    assert retry_delay_s(None, "OTHER", 1, random=Random(1), wish=2.5) is None

@@ -20,8 +20,9 @@ from horsies.result import (
     TaskError,
     TaskResult,
 )
+from horsies.result.raising import Retry, TaskFailed
 from horsies.tasks.definition import TaskDefinition, define_task
-from horsies.tasks.retry import RetryPolicy
+from horsies.tasks.retry import BY_POLICY, RetryPolicy
 from support.codec_models import Horse
 
 BROKER = PostgresConfig(database_url="postgresql://localhost/horses")
@@ -387,3 +388,47 @@ def test_a_result_over_the_limit_becomes_an_error() -> None:
 
 def plain_text() -> TaskResult[str, TaskError]:
     return TaskResult(ok="")
+
+
+class DeclinedError(OSError):
+    """An exception with a subclass of its own."""
+
+
+def test_a_raised_failure_ends_the_attempt_with_its_code() -> None:
+    def pay() -> TaskResult[int, TaskError]:
+        raise TaskFailed("CARD_DECLINED", "no money left", data={"cents": 1})
+
+    error = define(pay).call().err_value
+
+    assert (error.error_code, error.message, error.data) == (
+        "CARD_DECLINED",
+        "no money left",
+        {"cents": 1},
+    )
+
+
+def test_a_raised_failure_cannot_use_a_reserved_code() -> None:
+    def pay() -> TaskResult[int, TaskError]:
+        raise TaskFailed("WAIT_TIMEOUT")
+
+    assert "reserved built-in error code" in str(define(pay).call().err_value.message)
+
+
+def test_exceptions_say_whether_they_ask_for_a_retry() -> None:
+    policy = RetryPolicy.fixed([1], retry_on=[OSError])
+    definition = define(retry_policy=policy)
+
+    assert definition.retry_wish(Retry(after=0.2)) == 0.2
+    assert definition.retry_wish(Retry()) == BY_POLICY
+    assert definition.retry_wish(DeclinedError()) == BY_POLICY
+    assert definition.retry_wish(KeyError()) is None
+    assert define().retry_wish(DeclinedError()) is None
+
+
+def test_an_exception_is_named_as_its_module_names_it() -> None:
+    namespace: dict[str, Any] = {"__name__": "horsies_tasks_shop_0123456789ab"}
+    exec("class DeclinedError(Exception): ...", namespace)
+
+    message = define().judge_exception(namespace["DeclinedError"]("no")).err_value.message
+
+    assert message == "task 'stable.feed' raised shop.DeclinedError: no"

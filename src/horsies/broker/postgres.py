@@ -11,7 +11,7 @@ from horsies.database.database import Database
 from horsies.database.operation import FAILURES, operation_error
 from horsies.database.orm import make_session_factory
 from horsies.operations import health
-from horsies.operations.cancel import cancel_all, cancel_one
+from horsies.operations.cancel import cancel_all, cancel_one, cancellation
 from horsies.operations.filters import TaskFilter
 from horsies.operations.health import DatabasePing, WorkerPong
 from horsies.operations.paging import exact_count_steps
@@ -20,9 +20,14 @@ from horsies.operations.steps import Steps, perform
 from horsies.recovery import manual
 from horsies.recovery.lost_runs import end_lost_runs
 from horsies.result import Err, Ok
-from horsies.result.broker import BrokerOperationError, BrokerResult, TransparentOk
+from horsies.result.broker import (
+    BrokerOperationError,
+    BrokerResult,
+    CancelResult,
+    TransparentOk,
+)
 from horsies.results.reading import AnyResult, Decode, attempts_of, decode_untyped, task_info
-from horsies.results.status import status
+from horsies.results.status import state_of, status
 from horsies.results.task_info import TaskInfo
 from horsies.results.waiting import ResultWaiter, awaited_tasks
 from horsies.sending.enqueuer import Enqueuer, EnqueueResult
@@ -42,6 +47,9 @@ class PostgresBroker:
     `app` is the app it belongs to, `decode` reads stored results by the types of the app's tasks;
     `Horsies.get_broker` sets both.
     """
+
+    # Whether sends with `connection=` join the caller's transaction; not where tests record them.
+    stores_in_transactions = True
 
     def __init__(self, config: PostgresConfig, *, decode: Decode = decode_untyped) -> None:
         self.config = config
@@ -139,12 +147,18 @@ class PostgresBroker:
     async def get_task_status_async(self, task_id: str) -> BrokerResult[dict[str, object] | None]:
         return await self.database.perform_async(status(task_id))
 
-    async def cancel_task(self, task_id: str, *, running: bool = False) -> BrokerResult[bool]:
+    async def cancel_task(self, task_id: str, *, running: bool = False) -> CancelResult:
         """Withdraw a task that has not started; with `running`, ask its worker to end it."""
-        return await self.database.perform_async(cancel_one(task_id, running=running))
+        outcome = await self.database.perform_async(cancel_one(task_id, running=running))
+        state = (
+            await self.database.perform_async(state_of(task_id)) if _is_no(outcome) else Ok(None)
+        )
+        return _cancelled(outcome, state)
 
-    def cancel_task_sync(self, task_id: str, *, running: bool = False) -> BrokerResult[bool]:
-        return self.database.perform(cancel_one(task_id, running=running))
+    def cancel_task_sync(self, task_id: str, *, running: bool = False) -> CancelResult:
+        outcome = self.database.perform(cancel_one(task_id, running=running))
+        state = self.database.perform(state_of(task_id)) if _is_no(outcome) else Ok(None)
+        return _cancelled(outcome, state)
 
     def count_tasks(self, wanted: TaskFilter) -> BrokerResult[int]:
         """Count the tasks that match a filter."""
@@ -288,3 +302,13 @@ def _enqueued(stored: EnqueueResult) -> BrokerResult[str]:
 
 def _transparent(result: BrokerResult[Any]) -> BrokerResult[Any]:
     return TransparentOk(result.ok_value) if isinstance(result, Ok) else result
+
+
+def _is_no(outcome: BrokerResult[str]) -> bool:
+    return isinstance(outcome, Ok) and outcome.ok_value == "refused"
+
+
+def _cancelled(outcome: BrokerResult[str], state: BrokerResult[str | None]) -> CancelResult:
+    if isinstance(outcome, Err):
+        return outcome
+    return state if isinstance(state, Err) else cancellation(outcome.ok_value, state.ok_value)

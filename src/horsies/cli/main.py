@@ -83,6 +83,9 @@ def run() -> int:
     except HorsiesError as error:
         sys.stderr.write(error.format_rust_style().rstrip("\n") + "\n")
         return 1
+    except click.exceptions.NoArgsIsHelpError as error:  # `horsies pg` alone, like `horsies` alone
+        error.show()
+        return 1
     except click.ClickException as error:
         error.show()
         return error.exit_code

@@ -3,17 +3,15 @@
 import sys
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TypedDict, TypeVar
+from typing import TypedDict
 
 import click
 
-from horsies.broker.postgres import PostgresBroker
-from horsies.cli.operating import read_filter, takes_words
+from horsies.app import Horsies
+from horsies.cli.operating import read_filter, takes_words, value_of
 from horsies.operations.filters import TaskFilter
-from horsies.result import Err
 from horsies.result.broker import BrokerResult
 
-T = TypeVar("T")
 _PAST = {"cancel": "cancelled", "requeue": "requeued"}
 
 
@@ -25,12 +23,14 @@ class FilterOptions(TypedDict):
     task_name: str | None
     queue_name: str | None
     tag: str | None
+    all_apps: bool
     yes: bool
 
 
 def takes_filter(function: Callable[..., object]) -> Callable[..., object]:
     """Add [MODULE] [FILTER]... and the options that select tasks to a command."""
     for option in (
+        click.option("--all-apps", is_flag=True, help="Also tasks that this app does not define."),
         click.option("--yes", is_flag=True, help="Do not ask for confirmation."),
         click.option("--tag", help="Only tasks with this tag."),
         click.option("--queue", "queue_name", help="Only tasks in this queue."),
@@ -43,7 +43,7 @@ def takes_filter(function: Callable[..., object]) -> Callable[..., object]:
 
 
 def change_matching(
-    broker: PostgresBroker,
+    app: Horsies,
     states: tuple[str, ...],
     wanted: FilterOptions,
     verb: str,
@@ -51,13 +51,15 @@ def change_matching(
 ) -> None:
     """Print how many tasks match, ask for confirmation, change them, print how many changed."""
     matching = _filter(states, wanted, verb)
-    count = _value(broker.count_tasks(matching))
+    if not wanted["all_apps"]:
+        matching = replace(matching, task_names=_own_names(app, wanted["task_name"]))
+    count = value_of(app.get_broker().count_tasks(matching))
     click.echo(f"{count} task(s) match")
     if count == 0:
         return
     if not wanted["yes"]:
         click.confirm(f"{verb.capitalize()} them?", abort=True)
-    click.echo(f"{_value(change(matching))} task(s) {_PAST[verb]}")
+    click.echo(f"{value_of(change(matching))} task(s) {_PAST[verb]}")
 
 
 def _filter(states: tuple[str, ...], wanted: FilterOptions, verb: str) -> TaskFilter:
@@ -75,14 +77,21 @@ def _filter(states: tuple[str, ...], wanted: FilterOptions, verb: str) -> TaskFi
     )
 
 
-def report_one(result: BrokerResult[bool], done: str) -> None:
+def _own_names(app: Horsies, task_name: str | None) -> tuple[str, ...]:
+    """The tasks of this app: several apps may share a database."""
+    app.import_task_modules()
+    if not app.tasks:
+        raise click.UsageError(
+            "no app with tasks is named: give MODULE, or add --all-apps to reach all tasks"
+        )
+    if task_name is not None and "*" not in task_name and task_name not in app.tasks:
+        raise click.ClickException(
+            f"this app has no task {task_name!r}; add --all-apps to reach tasks of other apps"
+        )
+    return tuple(app.list_tasks())
+
+
+def report_one(is_done: bool, told: str) -> None:
     """Print what happened to one task; the exit code says it too."""
-    is_done = _value(result)
-    click.echo(done if is_done else f"not {done}: no such task, or not in a state that allows it")
+    click.echo(told)
     sys.exit(0 if is_done else 1)
-
-
-def _value(result: BrokerResult[T]) -> T:
-    if isinstance(result, Err):
-        raise click.ClickException(result.err_value.message)
-    return result.ok_value

@@ -8,8 +8,8 @@ import sys
 import click
 
 from horsies.cli.locating import takes_app
-from horsies.cli.worker import LEVELS, joined, require_schedules
-from horsies.locator import load_app
+from horsies.cli.worker import LEVELS, require_schedules
+from horsies.locator import joined, load_app
 
 
 @click.command("scheduler")

@@ -1,25 +1,25 @@
 """`horsies worker`: run a worker process until a signal stops it."""
 
-import logging
 import os
 import signal
 import sys
-from typing import TypedDict, Unpack
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import click
 
 from horsies.app import Horsies
 from horsies.cli.locating import takes_app
-from horsies.cli.reloading import run_reloading
 from horsies.codes import ErrorCode
 from horsies.config.schedules import ScheduleConfig
 from horsies.errors import (
     ConfigurationError,
-    HorsiesError,
-    MultipleValidationErrors,
-    ValidationReport,
 )
-from horsies.locator import load_app
+from horsies.locator import joined, load_app, require_tasks
+from horsies.observability.logs import LogFormat, set_up_logging
+from horsies.worker.reloading import run_reloading
+
+if TYPE_CHECKING:
+    from horsies.worker.task_log import LoggedTasks
 
 LEVELS = click.Choice(["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"], case_sensitive=False)
 _POSITIVE = click.IntRange(min=1)
@@ -41,6 +41,10 @@ class WorkerOptions(TypedDict):
     max_tasks_per_child: int
     max_memory_per_child_mb: int
     with_scheduler: bool
+    log_tasks: "LoggedTasks"
+    log_format: LogFormat
+    logging_setup: bool
+    task_output: bool
 
 
 @click.command("worker")
@@ -82,6 +86,26 @@ class WorkerOptions(TypedDict):
 @click.option(
     "--with-scheduler", is_flag=True, help="Also send what is scheduled; any number may do so."
 )
+@click.option(
+    "--log-tasks",
+    type=click.Choice(["all", "failures", "none"]),
+    default="all",
+    show_default=True,
+    help="Which ends of tasks get a log line.",
+)
+@click.option(
+    "--log-format", type=click.Choice(["text", "json"]), default="text", show_default=True
+)
+@click.option(
+    "--logging-setup/--no-logging-setup",
+    default=True,
+    help="Whether to set up logging, or leave that to the app's own module.",
+)
+@click.option(
+    "--task-output/--no-task-output",
+    default=True,
+    help="Whether to show what child processes print, beside storing it.",
+)
 @click.option("--reload", is_flag=True, help="Restart when a Python file changes (development).")
 @click.option(
     "--max-claim-batch", type=_COUNT, default=0, help="Rows per queue and claim; 0 means automatic."
@@ -112,17 +136,15 @@ def command(locator: str | None, *, reload: bool, **options: Unpack[WorkerOption
     """
     if reload:
         sys.exit(run_reloading())
-    logging.basicConfig(
-        level=options["loglevel"].upper(),
-        format="%(asctime)s %(levelname)-7s %(name)s: %(message)s",
-        stream=sys.stderr,
-    )
+    if options["logging_setup"]:
+        set_up_logging(options["loglevel"].upper(), options["log_format"])
     # Before the worker runs there is nothing to return, so a stop signal simply ends the process.
     signal.signal(signal.SIGTERM, lambda _number, _frame: sys.exit(0))
-    app = load_app(locator)
+    app = load_app(locator, keeps_mistakes=True)
     app.set_role("worker")
     if errors := app.check():
         raise joined(errors)
+    require_tasks(app)
     if options["with_scheduler"]:
         require_schedules(app)
     sys.exit(run_worker(app, locator, options))
@@ -147,6 +169,8 @@ def run_worker(app: Horsies, locator: str | None, options: WorkerOptions) -> int
         is_burst=options["burst"],
         drain_timeout_s=options["drain_timeout"],
         has_scheduler=options["with_scheduler"],
+        logged_tasks=options["log_tasks"],
+        echoes_output=options["task_output"],
     )
     return run_to_end(serve(app, settings, [signal.SIGTERM, signal.SIGINT, signal.SIGHUP]))
 
@@ -172,12 +196,3 @@ def _queues(app: Horsies, text: str) -> tuple[str, ...]:
             f"{', '.join(unknown)}; this app has {', '.join(valid)}", param_hint="--queues"
         )
     return names
-
-
-def joined(errors: list[HorsiesError]) -> HorsiesError:
-    if len(errors) == 1:
-        return errors[0]
-    report = ValidationReport("check")
-    for error in errors:
-        report.add(error)
-    return MultipleValidationErrors("", report)

@@ -7,7 +7,9 @@ subclasses), the value is written as a tagged shape instead of what pydantic wou
 import collections.abc
 import dataclasses
 import inspect
+import re
 import types
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import Annotated, Any, Literal, NewType, TypeVar, Union, cast, get_args, get_origin
 
@@ -20,7 +22,11 @@ from pydantic import (
     TypeAdapter,
     WrapSerializer,
 )
-from pydantic.errors import PydanticSchemaGenerationError, PydanticUserError
+from pydantic.errors import (
+    PydanticSchemaGenerationError,
+    PydanticUndefinedAnnotation,
+    PydanticUserError,
+)
 from pydantic_core import (
     PydanticSerializationError,
     PydanticSerializationUnexpectedValue,
@@ -46,6 +52,7 @@ from horsies.result import TaskResult
 _CONFIG = ConfigDict(ser_json_bytes="base64", val_json_bytes="base64", ser_json_inf_nan="constants")
 # Pydantic's reader fails at about this depth, but its writer does not.
 _UNREADABLE_DEPTH = 150
+_CLASS_IN_MESSAGE = re.compile(r"schema for (?:<class ')?(.+?)(?:'>)?\. Set")
 _new_type: Any = NewType  # Any: type checkers accept only static types here
 
 
@@ -156,6 +163,24 @@ def build_adapter(annotation: object) -> TypeAdapter[object] | None:
     return adapter if adapter.pydantic_complete else None
 
 
+def schema_problem(annotation: object) -> str | None:
+    """Why values of an annotation can be neither checked nor written; None if they can."""
+    try:
+        adapter = TypeAdapter[object](_new_type("Value", rewrite(annotation)), config=_CONFIG)
+        if not adapter.pydantic_complete:
+            adapter.rebuild(raise_errors=True)
+    except PydanticUndefinedAnnotation as error:
+        return f"it refers to {error.name}, which is not defined where its class is"
+    except PydanticSchemaGenerationError as error:
+        found = _CLASS_IN_MESSAGE.search(str(error))
+        return f"{found[1] if found else annotation} has no schema"
+    except PydanticUserError as error:
+        if error.code == "typed-dict-version":
+            return "typing.TypedDict needs Python 3.12: use typing_extensions.TypedDict"
+        return str(error).partition("\n")[0]
+    return None
+
+
 @lru_cache(maxsize=1)
 def _shape_adapter() -> TypeAdapter[object]:
     return TypeAdapter(ANY, config=_CONFIG)
@@ -264,11 +289,51 @@ def _encode_validated(adapter: TypeAdapter[object], validated: object, tags: Tag
     return text
 
 
-def describe(error: ValidationError) -> str:
-    """Describe in one line what is invalid, and where."""
+def describe(error: ValidationError, *, root: str = "") -> str:
+    """Describe in one line what is invalid, and where: items[3].price."""
     first = error.errors(include_url=False, include_context=False)[0]
-    place = ".".join(str(part) for part in first["loc"])
-    return f"{place}: {first['msg']}" if place else str(first["msg"])
+    if not first["loc"]:
+        return str(first["msg"])
+    place = path_text(first["loc"])
+    return f"{root}{place if root else place.removeprefix('.')}: {first['msg']}"
+
+
+def path_text(parts: Iterable[object]) -> str:
+    """A path as people write it: .items[3].price."""
+    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in parts)
+
+
+def unwritable_path(value: object) -> str:
+    """Where inside a value something cannot be written as JSON; "" if it is the value itself."""
+    parts: list[object] = []
+    while True:
+        inside = next(
+            ((part, item) for part, item in _items(value) if not _is_writable(item)), None
+        )
+        if inside is None or len(parts) > _UNREADABLE_DEPTH:
+            return path_text(parts)
+        parts.append(inside[0])
+        value = inside[1]
+
+
+def _items(value: object) -> Iterable[tuple[object, object]]:
+    if isinstance(value, BaseModel):
+        return [(name, getattr(value, name)) for name in type(value).model_fields]
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return [(field.name, getattr(value, field.name)) for field in dataclasses.fields(value)]
+    if isinstance(value, collections.abc.Mapping):
+        return list(cast("collections.abc.Mapping[object, object]", value).items())
+    if isinstance(value, (list, tuple)):
+        return list(enumerate(cast("list[object]", value)))
+    return ()
+
+
+def _is_writable(value: object) -> bool:
+    try:
+        refuse_constants(dumps(to_shape(value, TagCount())))
+    except Exception:  # noqa: BLE001  # user code: serializers
+        return False
+    return True
 
 
 def codec_for(annotation: object) -> TypeCodec:

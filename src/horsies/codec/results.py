@@ -5,7 +5,7 @@ from typing import Any, TypeAlias
 
 from typing_extensions import TypeIs
 
-from horsies.codec.annotated import TypeCodec, codec_for
+from horsies.codec.annotated import TypeCodec, codec_for, unwritable_path
 from horsies.codec.shapes import (
     ERROR_TAG,
     RESULT_TAG,
@@ -61,7 +61,7 @@ class ResultCodec:
             failure = TaskResult[object, TaskError](
                 err=TaskError(
                     error_code=OperationalErrorCode.WORKER_SERIALIZATION_ERROR,
-                    message=f"the result cannot be serialized: {error}",
+                    message=f"the result cannot be serialized: {_located(result, error)}",
                 )
             )
             return serialize_error_payload(failure), failure
@@ -140,6 +140,12 @@ def serialize_error_payload(result: AnyResult) -> str:
         return UNTYPED.encode(result)
     except SerializationError:
         return _LAST_RESORT
+
+
+def _located(result: AnyResult, error: SerializationError) -> str:
+    """What cannot be written of a result, by its path: result.items[3].price."""
+    path = unwritable_path(result.ok) if result.is_ok() else ""
+    return f"result{path}: {error}" if path else str(error)
 
 
 def _is_error_class(declared: object) -> TypeIs[type[TaskError]]:

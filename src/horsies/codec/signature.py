@@ -22,6 +22,7 @@ from horsies.codec.annotated import (
     encode_checked,
     exact_type,
     rewrite,
+    unwritable_path,
 )
 from horsies.codec.injected import is_injected_result, place_injected, read_injected_result
 from horsies.codec.shapes import Json, SerializationError, dumps, loads
@@ -124,6 +125,33 @@ class SignatureCodec:
     def takes_any_name(self) -> bool:
         """Whether the function accepts `**kwargs`."""
         return self._extra_name is not None
+
+    def bind_problem(
+        self, args: tuple[object, ...], kwargs: Mapping[str, object]
+    ) -> TypeError | None:
+        """Why a call with these arguments would be refused."""
+        try:
+            self.signature.bind(*args, **kwargs)
+        except TypeError as error:
+            return error
+        return None
+
+    def largest(self, args: tuple[object, ...], kwargs: dict[str, object]) -> str:
+        """The name of the argument that takes most of the stored text."""
+        named = dict(zip(self._positional, args, strict=False)) | kwargs
+        if surplus := args[len(self._positional) :]:
+            named[self._rest_name or ""] = surplus
+        sizes = {
+            name: byte_count(codec_for(self._annotations.get(name, Any)).encode(value))
+            for name, value in named.items()
+        }
+        return max(sizes, key=lambda name: sizes[name])
+
+    def forget(self) -> None:
+        """Read the annotations anew: more of them are known now."""
+        self._plans.clear()
+        for name in ("_fields", "_kwargs_adapter"):
+            self.__dict__.pop(name, None)
 
     def _bind(self, args: tuple[object, ...], kwargs: dict[str, object]) -> _Plan:
         """Reject what the call itself would reject, without the cost of `Signature.bind`."""
@@ -295,7 +323,15 @@ def _encode_one(name: str, annotation: object, value: object) -> str:
     try:
         return codec_for(annotation).encode(value)
     except SerializationError as error:
-        raise ArgumentsError(f"parameter {name!r}: {error}") from error
+        raise ArgumentsError(f"parameter {name!r}: {_located(name, value, error)}") from error
+
+
+def _located(name: str, value: object, error: SerializationError) -> str:
+    """What is wrong with an argument, by its path: order.items[3].price."""
+    if isinstance(error.__cause__, ValidationError):
+        return describe(error.__cause__, root=name)
+    path = unwritable_path(value)
+    return f"{name}{path}: {error}" if path else str(error)
 
 
 def _decode_one(name: str, annotation: object, shape: Json) -> object:

@@ -3,6 +3,7 @@
 import logging
 import os
 from collections.abc import Iterator
+from typing import Literal
 
 from pydantic import Field
 
@@ -48,6 +49,7 @@ class AppConfig(Settings):
     payload_max_bytes: int | None = Field(default=None, ge=1)
     capture_task_output: bool = True
     task_log_max_bytes: int = Field(default=65_536, ge=1_024, le=10_485_760)
+    unknown_tasks: Literal["fail", "leave"] = "fail"
 
     @property
     def effective_claim_lease_ms(self) -> int:
@@ -113,7 +115,7 @@ class AppConfig(Settings):
         if (
             self.prefetch_buffer is not None
             and self.prefetch_buffer > 0
-            and not self.claim_lease_ms
+            and self.claim_lease_ms is None
         ):
             found.append(
                 (

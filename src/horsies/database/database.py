@@ -109,6 +109,10 @@ class Database:
                 self.schema = resolve_schema(connection, self.config.schema)
             self._is_schema_ready = True
 
+    def trust_schema(self) -> None:
+        """Leave the tables to the one who migrates them: an integration's own migrations."""
+        self._is_schema_ready = True
+
     async def ensure_schema_async(self) -> None:
         if not self._is_schema_ready:
             await asyncio.to_thread(self.ensure_schema)

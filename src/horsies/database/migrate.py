@@ -66,6 +66,15 @@ def migrate(connection: Connection[TupleRow], *, schema: str | None = None) -> l
         raise MigrationBlockedError(_blocked_by(connection, name)) from error
 
 
+def remove(connection: Connection[TupleRow], *, schema: str | None = None) -> None:
+    """Drop all tables and functions with everything in them."""
+    name = resolve_schema(connection, schema)
+    with connection.transaction():
+        connection.execute(query("database", "lock_schema").encode(), {"schema": name})
+        _enter_schema(connection, name)
+        connection.execute(query("database", "drop_everything").encode())
+
+
 def missing_indexes(connection: Connection[TupleRow], *, schema: str | None = None) -> list[str]:
     """The statements that build what a migration left out where the table was large."""
     name = resolve_schema(connection, schema)

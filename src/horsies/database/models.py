@@ -5,6 +5,7 @@ tables: `horsies migrate`, or the first use of a broker, adds them to what `crea
 """
 
 from datetime import datetime
+from enum import Enum
 from typing import Any, ClassVar
 
 from sqlalchemy import (
@@ -19,11 +20,14 @@ from sqlalchemy import (
     Sequence,
     String,
     Text,
+    TypeDecorator,
     UniqueConstraint,
     text,
 )
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+
+from horsies.states import TaskAttemptOutcome, TaskStatus
 
 BYTEWISE_ID = String(36, collation="C")
 NOW = text("now()")
@@ -31,6 +35,26 @@ FALSE = text("false")
 TRUE = text("true")
 ZERO = text("0")
 HUNDRED = text("100")
+
+
+class EnumText(TypeDecorator[Enum]):
+    """A text column whose values are members of an enum; a text that is none stays a text."""
+
+    impl = String
+    cache_ok = True
+
+    def __init__(self, members: type[Enum], length: int | None = None, **options: Any) -> None:
+        self.members = members
+        super().__init__(length, **options)
+
+    def process_bind_param(self, value: Any, dialect: Any) -> Any:
+        return value.value if isinstance(value, Enum) else value
+
+    def process_result_value(self, value: Any, dialect: Any) -> Any:
+        try:
+            return None if value is None else self.members(value)
+        except ValueError:  # written by hand
+            return value
 
 
 class Base(DeclarativeBase):
@@ -53,7 +77,9 @@ class TaskModel(Base):
     priority: Mapped[int] = mapped_column(server_default=HUNDRED)
     args: Mapped[str | None]
     kwargs: Mapped[str | None]
-    status: Mapped[str] = mapped_column(String(collation="C"), server_default="PENDING")
+    status: Mapped[TaskStatus] = mapped_column(
+        EnumText(TaskStatus, collation="C"), server_default="PENDING"
+    )
     sent_at: Mapped[datetime | None]
     enqueued_at: Mapped[datetime] = mapped_column(server_default=NOW)
     is_workflow_task: Mapped[bool] = mapped_column(server_default=FALSE)
@@ -164,7 +190,7 @@ class TaskAttemptModel(Base):
     )
     task_id: Mapped[str] = mapped_column(BYTEWISE_ID)
     attempt: Mapped[int] = mapped_column()
-    outcome: Mapped[str] = mapped_column(String(32))
+    outcome: Mapped[TaskAttemptOutcome] = mapped_column(EnumText(TaskAttemptOutcome, 32))
     will_retry: Mapped[bool] = mapped_column(server_default=FALSE)
     started_at: Mapped[datetime]
     finished_at: Mapped[datetime]

@@ -15,7 +15,9 @@ from horsies.database.models import (
     TRUE,
     ZERO,
     Base,
+    EnumText,
 )
+from horsies.states import WorkflowStatus, WorkflowTaskStatus
 
 _EMPTY = text("'{}'")
 
@@ -25,7 +27,9 @@ class WorkflowModel(Base):
 
     id: Mapped[str] = mapped_column(BYTEWISE_ID, primary_key=True)
     name: Mapped[str] = mapped_column(String(255))
-    status: Mapped[str] = mapped_column(String(50), server_default="PENDING")
+    status: Mapped[WorkflowStatus] = mapped_column(
+        EnumText(WorkflowStatus, 50), server_default="PENDING"
+    )
     on_error: Mapped[str] = mapped_column(String(50), server_default="fail")
     output_task_index: Mapped[int | None]
     success_policy: Mapped[dict[str, Any] | None] = mapped_column(JSONB)
@@ -89,7 +93,9 @@ class WorkflowTaskModel(Base):
     join_type: Mapped[str] = mapped_column(String(10), server_default="all")
     min_success: Mapped[int | None]
     task_options: Mapped[str | None]
-    status: Mapped[str] = mapped_column(String(50), server_default="PENDING")
+    status: Mapped[WorkflowTaskStatus] = mapped_column(
+        EnumText(WorkflowTaskStatus, 50), server_default="PENDING"
+    )
     task_id: Mapped[str | None] = mapped_column(BYTEWISE_ID)
     is_subworkflow: Mapped[bool] = mapped_column(server_default=FALSE)
     sub_workflow_id: Mapped[str | None] = mapped_column(

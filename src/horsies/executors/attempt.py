@@ -7,6 +7,7 @@ from enum import Enum
 
 from horsies.clock import monotonic
 from horsies.codec.results import serialize_error_payload
+from horsies.executors import current
 from horsies.executors.base import BegunMarks, Call, Crashed, Delivered, Interrupted
 from horsies.executors.host import Host
 from horsies.executors.output import storable
@@ -45,6 +46,7 @@ def _run(
         args, kwargs = decoded.ok_value
         if begun is not None:
             begun.begin(call.slot)
+        current.enter(call)
         try:
             value = definition.function(*args, **kwargs)
         finally:
@@ -53,7 +55,7 @@ def _run(
     except (Interrupted, KeyboardInterrupt):
         raise
     except BaseException as error:  # noqa: BLE001 - user code: SystemExit is a task error too
-        result = _judge_exception(definition, error)
+        return _raised(definition, error, started_at)
     return _delivered(definition, result, started_at)
 
 
@@ -89,6 +91,7 @@ async def _run_async(
         args, kwargs = decoded.ok_value
         if begun is not None:
             begun.begin(call.slot)
+        current.enter(call)
         coroutine = definition.function(*args, **kwargs)
         if call.soft_timeout_ms is not None:
             coroutine = with_soft_limit(coroutine, call.soft_timeout_ms / 1000)
@@ -100,7 +103,7 @@ async def _run_async(
     except (CancelledError, Interrupted, KeyboardInterrupt):
         raise
     except BaseException as error:  # noqa: BLE001 - user code: SystemExit is a task error too
-        result = _judge_exception(definition, error)
+        return _raised(definition, error, started_at)
     return _delivered(definition, result, started_at)
 
 
@@ -111,13 +114,18 @@ def from_exception(
     started_at = monotonic()
     if definition is None:
         return _unresolved(call, started_at)
-    return _delivered(definition, _judge_exception(definition, error), started_at)
+    return _raised(definition, error, started_at)
 
 
 def crashed_by(error: BaseException) -> Crashed:
     """Report what is not an error of a task as a crash, so that it does not end the worker."""
     reason = f"the task raised {type(error).__name__}"
     return Crashed(f"Worker process crashed: {reason}", reason, None, None)
+
+
+def _raised(definition: TaskDefinition, error: BaseException, started_at: float) -> Delivered:
+    delivered = _delivered(definition, _judge_exception(definition, error), started_at)
+    return delivered._replace(retry_wish=definition.retry_wish(error))
 
 
 def _judge_exception(

@@ -57,6 +57,8 @@ class Delivered(NamedTuple):
     duration_s: float
     log: str | None = None
     log_truncated: bool = False
+    # What the attempt asked for: seconds until its retry, or `BY_POLICY` (tasks/retry.py).
+    retry_wish: float | None = None
 
 
 class Crashed(NamedTuple):
@@ -106,6 +108,8 @@ class CaptureSettings:
 
     enabled: bool = True
     max_bytes: int = 65_536
+    # Whether children also show it where the worker's own output goes.
+    echoes: bool = False
 
 
 class SoftTimeout(Exception):  # noqa: N818 - users catch it, and this name says what happened

@@ -31,6 +31,7 @@ from horsies.executors.frames import LONG_TEXT, FrameReader, Message, pack, pack
 from horsies.executors.host import Host
 from horsies.executors.output import NOTHING, OutputFile
 from horsies.executors.shared_page import SharedPage
+from horsies.observability.logs import log_as_parent
 from horsies.tasks.definition import TaskDefinition
 
 BEAT_SECONDS = 0.5
@@ -49,6 +50,7 @@ class ChildSettings:
     max_bytes: int
     max_tasks: int
     max_memory_mb: int
+    echoes: bool = False
 
 
 def serve(definitions: Definitions, socket_file: int, page_file: int, output_file: int) -> None:
@@ -115,7 +117,9 @@ class _Child:
             self._connection.sendall(pack("failed", traceback.format_exc()))
             return False
         if self._settings.captures:
-            self._output.redirect_standard_streams()
+            self._output.redirect_standard_streams(echoes=self._settings.echoes)
+        else:
+            log_as_parent()
         with contextlib.suppress(OSError, ValueError, AttributeError):
             faulthandler.enable()
         self._page.beat_at = monotonic()
@@ -249,6 +253,7 @@ class _Child:
         server_pid = os.getppid()
         while os.getppid() == server_pid:
             self._page.beat_at = monotonic()
+            self._output.echo()
             self._output.release_surplus()
             time.sleep(BEAT_SECONDS)
         os.killpg(0, signal.SIGKILL)

@@ -103,6 +103,7 @@ class ChildProcess:
                 settings.max_bytes,
                 settings.max_tasks,
                 settings.max_memory_mb,
+                settings.echoes,
             )
         )
 

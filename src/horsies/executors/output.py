@@ -11,6 +11,7 @@ import logging
 import os
 import sys
 import tempfile
+import threading
 from collections import deque
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -111,11 +112,16 @@ class OutputFile:
         self._max_bytes = max_bytes
         self._stdout: io.TextIOWrapper | None = None
         self._stderr: io.TextIOWrapper | None = None
+        self._terminal: int | None = None
+        self._echoed_bytes = 0
+        self._echo_lock = threading.Lock()
 
-    def redirect_standard_streams(self) -> None:
+    def redirect_standard_streams(self, *, echoes: bool = False) -> None:
         """Redirect the output of this process here, unbuffered, so that a kill loses nothing."""
         sys.stdout.flush()
         sys.stderr.flush()
+        if echoes:
+            self._terminal = os.dup(2)
         for number, earlier in ((1, sys.stdout), (2, sys.stderr)):
             os.dup2(self.file, number)
             if isinstance(earlier, io.TextIOWrapper):
@@ -152,6 +158,17 @@ class OutputFile:
                 return Captured(_text(os.pread(self.file, self._max_bytes, start)), start > 0)
         return NOTHING
 
+    def echo(self) -> None:
+        """Show what was written since the last time where the output went before."""
+        if self._terminal is None:
+            return
+        with self._echo_lock, contextlib.suppress(OSError):
+            size = os.fstat(self.file).st_size
+            while self._echoed_bytes < size:
+                wanted = min(size - self._echoed_bytes, 65_536)
+                written = os.pread(self.file, wanted, self._echoed_bytes)
+                self._echoed_bytes += os.write(self._terminal, written) if written else wanted
+
     def take(self) -> Captured:
         """Return the tail and clear the file."""
         with contextlib.suppress(Exception):  # user code: it may have put anything there
@@ -161,8 +178,10 @@ class OutputFile:
         self._restore_descriptors()
         captured = self.captured()
         if captured.text is not None:
-            with contextlib.suppress(OSError):
+            self.echo()
+            with self._echo_lock, contextlib.suppress(OSError):
                 os.ftruncate(self.file, 0)
+                self._echoed_bytes = 0
         return captured
 
     def release_surplus(self) -> None:

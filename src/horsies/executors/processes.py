@@ -57,7 +57,11 @@ class ProcessExecutor:
     ) -> None:
         capture = capture or CaptureSettings()
         settings = ChildSettings(
-            capture.enabled, capture.max_bytes, max_tasks_per_child, max_memory_per_child_mb
+            capture.enabled,
+            capture.max_bytes,
+            max_tasks_per_child,
+            max_memory_per_child_mb,
+            capture.echoes,
         )
         self.depth = 1
         self._count = count

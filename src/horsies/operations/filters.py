@@ -37,6 +37,7 @@ class TaskFilter:
     ended_since: datetime | None = None
     ended_until: datetime | None = None
     arguments: tuple[tuple[str, str], ...] = ()
+    task_names: tuple[str, ...] | None = None
 
     @property
     def found_statuses(self) -> tuple[str, ...]:
@@ -77,6 +78,7 @@ class TaskFilter:
             "is_plain": is_plain,
             "arguments": arguments,
             "hint": max((one["hint"] for one in arguments), key=len, default=""),
+            "task_names": None if self.task_names is None else list(self.task_names),
         }
         return {name: value for name, value in values.items() if value}
 

@@ -3,14 +3,15 @@
 from collections.abc import Sequence
 from datetime import timedelta
 
-from horsies.database.functions import call
+from horsies.codes import BrokerErrorCode
+from horsies.database.operation import Operation
 from horsies.database.statement import Scalar
 from horsies.operations.filters import ENDED, TaskFilter
 from horsies.operations.listing import TaskCount, count_steps
-from horsies.operations.statements import ping
+from horsies.operations.statements import ping, prune_tasks
 from horsies.operations.steps import RefusedError, Steps
 
-_BATCH = 1_000
+BATCH = 1_000
 
 
 def prune_steps(
@@ -28,14 +29,17 @@ def prune_steps(
         return (yield from count_steps(filter_))
     total = 0
     for status in wanted:
-        deleted = _BATCH
-        while deleted == _BATCH:
-            ((deleted,),) = yield call(
-                "prune_tasks",
-                Scalar,
-                ended_status=status,
-                older_than=older_than,
-                batch_limit=_BATCH,
-            )
+        deleted = BATCH
+        while deleted == BATCH:
+            ((deleted,),) = yield prune_tasks(status, older_than, BATCH)
             total += deleted
     return TaskCount(total, is_least=False)
+
+
+def prune_some(status: str, older_than: timedelta) -> Operation[Scalar, int]:
+    """Delete a batch of the oldest ended tasks with their attempts; how many went."""
+    return Operation(
+        prune_tasks(status, older_than, BATCH),
+        lambda rows: int(rows[0].value),
+        BrokerErrorCode.CLEANUP_FAILED,
+    )

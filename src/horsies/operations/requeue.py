@@ -16,12 +16,12 @@ from horsies.operations.steps import Steps
 
 def requeue_one(task_id: str, *, include_completed: bool) -> Operation[Receipt, bool]:
     """Whether the task went back to its queue."""
-    return _requeue([task_id], include_completed=include_completed).map(bool)
+    return requeue_these([task_id], include_completed=include_completed).map(bool)
 
 
 def requeue_all(wanted: TaskFilter) -> Steps[int]:
     """Put all matching ended tasks back in their queues; return how many."""
-    return for_all_matching(wanted, lambda ids: _requeue(ids, include_completed=False))
+    return for_all_matching(wanted, lambda ids: requeue_these(ids, include_completed=False))
 
 
 def rerun_one(task_id: str, good_until: datetime | None) -> Operation[Scalar, str | None]:
@@ -33,7 +33,8 @@ def rerun_one(task_id: str, good_until: datetime | None) -> Operation[Scalar, st
     )
 
 
-def _requeue(task_ids: Sequence[str], *, include_completed: bool) -> Operation[Receipt, int]:
+def requeue_these(task_ids: Sequence[str], *, include_completed: bool) -> Operation[Receipt, int]:
+    """How many of these tasks went back to their queues."""
     return Operation(
         requeue_tasks(task_ids, include_completed=include_completed),
         lambda rows: sum(row.outcome == "requeued" for row in rows),

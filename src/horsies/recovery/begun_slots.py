@@ -19,7 +19,8 @@ from horsies.clock import utc_now
 _logger = logging.getLogger("horsies.worker")
 
 SHARED_MEMORY = "/dev/shm"  # noqa: S108 - the directory below it is private, and checked
-_WORKER_ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
+# The name of a file in a directory of our own: ids that users choose fit too, paths never do.
+_WORKER_ID = re.compile(r"[0-9A-Za-z][0-9A-Za-z_.@-]{0,63}")
 
 # One byte of state, one of length, 144 of id: 36 characters of four bytes at most.
 _ID_BYTES = 144

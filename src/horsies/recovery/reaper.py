@@ -70,7 +70,13 @@ class Reaper:
         self._retention_at = 0.0
         self._workflows_seen_to = ""
         self.interval_s = config.check_interval_ms / 1000
-        _logger.info("reaper started: every %.0f s, %s", self.interval_s, config.model_dump())
+        _logger.info(
+            "reaper started: every %.0f s, claimed_stale_threshold_ms=%d, "
+            "running_stale_threshold_ms=%d",
+            self.interval_s,
+            config.claimed_stale_threshold_ms,
+            config.running_stale_threshold_ms,
+        )
 
     async def run_once(self) -> Swept:
         """One pass over all steps."""

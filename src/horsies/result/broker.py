@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any, TypeAlias, TypeVar
 
 from horsies.codes import BrokerErrorCode
-from horsies.result.variants import Ok, Result
+from horsies.result.variants import Err, Ok, Result
 
 T = TypeVar("T")
 
@@ -17,8 +18,41 @@ class BrokerOperationError:
     retryable: bool
     exception: BaseException | None = None
 
+    def __str__(self) -> str:
+        return f"{self.code}: {self.message}"
+
 
 BrokerResult: TypeAlias = Result[T, BrokerOperationError]
+
+
+class Cancellation(StrEnum):
+    """What `cancel()` found."""
+
+    WAITING = "waiting"  # it is cancelled now
+    RUNNING = "running"  # its worker is asked to end it, if `running=True` was given
+    ENDED = "ended"
+    UNKNOWN = "unknown"  # there is no such task
+    IN_WORKFLOW = "in workflow"  # only its workflow can be cancelled
+
+
+class CancelOk(Ok[bool]):
+    """Whether a task was cancelled, or its worker asked to end it; `found` says how it stood."""
+
+    __slots__ = ("found",)
+    found: Cancellation
+
+    def __init__(self, value: bool, found: Cancellation) -> None:
+        super().__init__(value)
+        object.__setattr__(self, "found", found)
+
+    def __repr__(self) -> str:
+        return f"Ok({self.ok_value}, found={self.found.value!r})"
+
+    def __reduce__(self) -> Any:
+        return CancelOk, (self.ok_value, self.found)
+
+
+CancelResult: TypeAlias = CancelOk | Err[BrokerOperationError]
 
 
 class TransparentOk(Ok[T]):

@@ -92,6 +92,12 @@ class TaskError(BaseModel):
     data: Any = None
     exception: _Exception = None
 
+    def __str__(self) -> str:
+        """`CODE: message`, the way people read an error."""
+        return ": ".join(str(part) for part in (self.error_code, self.message) if part) or repr(
+            self
+        )
+
 
 class _Missing(Enum):
     MISSING = 0
@@ -159,7 +165,7 @@ class TaskResult(Generic[T_co, E_co]):
     @property
     def ok_value(self) -> T_co:
         if isinstance(self._ok, _Missing):
-            raise ValueError(f"this result is an error: {self._err!r}")  # noqa: TRY004
+            raise ValueError(f"this result is an error: {self._err}")  # noqa: TRY004
         return self._ok
 
     @property

@@ -173,10 +173,10 @@ class Err(Generic[E_co]):
         return self._error
 
     def unwrap(self) -> NoReturn:
-        self._refuse(f"unwrap() on {self!r}")
+        self._refuse("unwrap() on Err")
 
     def expect(self, message: str) -> NoReturn:
-        self._refuse(f"{message}: {self._error!r}")
+        self._refuse(message)
 
     def unwrap_err(self) -> E_co:
         return self._error
@@ -225,9 +225,14 @@ class Err(Generic[E_co]):
         return self
 
     def _refuse(self, message: str) -> NoReturn:
-        error = UnwrapError(self, message)
-        if isinstance(self._error, BaseException):
-            raise error from self._error
+        cause: object = self._error
+        # Our own errors tell their message by str(); anything else is shown as it is.
+        is_ours = isinstance(getattr(cause, "message", None), str)
+        error = UnwrapError(self, f"{message}: {cause}" if is_ours else f"{message}: {cause!r}")
+        if not isinstance(cause, BaseException):
+            cause = getattr(cause, "exception", None)
+        if isinstance(cause, BaseException):
+            raise error from cause
         raise error
 
 

@@ -11,7 +11,8 @@ from horsies.result import (
     TaskError,
     TaskResult,
 )
-from horsies.result.broker import BrokerOperationError, BrokerResult
+from horsies.result.broker import BrokerOperationError, BrokerResult, CancelResult
+from horsies.result.raising import task_failed
 from horsies.results.reading import AnyResult
 from horsies.results.task_info import TaskInfo
 
@@ -43,8 +44,8 @@ class HandleBroker(Protocol):
         include_attempts: bool = False,
         include_log: bool = False,
     ) -> BrokerResult[TaskInfo | None]: ...
-    def cancel_task_sync(self, task_id: str, *, running: bool = False) -> BrokerResult[bool]: ...
-    async def cancel_task(self, task_id: str, *, running: bool = False) -> BrokerResult[bool]: ...
+    def cancel_task_sync(self, task_id: str, *, running: bool = False) -> CancelResult: ...
+    async def cancel_task(self, task_id: str, *, running: bool = False) -> CancelResult: ...
     def requeue_task_sync(
         self, task_id: str, *, include_completed: bool = False
     ) -> BrokerResult[bool]: ...
@@ -106,6 +107,14 @@ class TaskHandle(Generic[T]):
             return _no_broker_result(self.task_id)
         return self._keep(await self._app.get_broker().get_result_async(self.task_id, timeout_ms))
 
+    def result(self, timeout_ms: int | None = None) -> T:
+        """Wait for the end and give the value; raise `TaskFailed` with the error otherwise."""
+        return _value(self.get(timeout_ms))
+
+    async def result_async(self, timeout_ms: int | None = None) -> T:
+        """The awaitable twin of `result`."""
+        return _value(await self.get_async(timeout_ms))
+
     def info(
         self,
         *,
@@ -145,18 +154,18 @@ class TaskHandle(Generic[T]):
             include_log=include_log,
         )
 
-    def cancel(self, *, running: bool = False) -> BrokerResult[bool]:
+    def cancel(self, *, running: bool = False) -> CancelResult:
         """Withdraw the task if it has not started; with `running=True` also end it while it runs.
 
-        `Ok(False)`: it had ended, or runs and `running` was not asked for. A running task ends
-        CANCELLED as soon as its worker has stopped it; `get()` tells.
+        `Ok(False)`: it had ended, or runs and `running` was not asked for; `found` tells which. A
+        running task ends CANCELLED as soon as its worker has stopped it; `get()` tells.
         """
         broker = self._broker()
         if isinstance(broker, Err):
             return broker
         return broker.cancel_task_sync(self.task_id, running=running)
 
-    async def cancel_async(self, *, running: bool = False) -> BrokerResult[bool]:
+    async def cancel_async(self, *, running: bool = False) -> CancelResult:
         broker = self._broker()
         if isinstance(broker, Err):
             return broker
@@ -205,6 +214,12 @@ class TaskHandle(Generic[T]):
             message = "this call requires a broker-backed handle, as send() returns it"
             return Err(BrokerOperationError(BrokerErrorCode.NO_BROKER, message, retryable=False))
         return self._app.get_broker()
+
+
+def _value(result: TaskResult[T, TaskError]) -> T:
+    if result.is_err():
+        raise task_failed(result.err_value)
+    return result.ok_value
 
 
 def _no_broker_result(task_id: str) -> TaskResult[Any, TaskError]:

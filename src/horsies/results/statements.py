@@ -2,11 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, NamedTuple
 
 from horsies.database.sql_files import query
 from horsies.database.statement import Statement
 from horsies.results.task_info import TaskAttemptInfo, TaskInfo
+from horsies.states import TaskStatus
 
 
 class StoredResult(NamedTuple):
@@ -28,6 +30,30 @@ class StoredTask(TaskInfo):
 def read_results(task_ids: Sequence[str]) -> Statement[StoredResult]:
     """Status and result of each task that exists."""
     return Statement(query("results", "read_results"), {"ids": list(task_ids)}, StoredResult)
+
+
+class Unfinished(NamedTuple):
+    """How a task stands that has not ended."""
+
+    status: str
+    queue_name: str
+    started_at: datetime | None
+    is_early: bool
+    is_served: bool
+
+    def __str__(self) -> str:
+        if self.status == TaskStatus.RUNNING.value and self.started_at is not None:
+            return f"it is RUNNING since {self.started_at.isoformat(timespec='seconds')}"
+        told = f"it is still {self.status}"
+        if self.is_early:
+            told = f"{told}, its time has not come"
+        if not self.is_served:
+            told = f"{told}; no live worker serves queue {self.queue_name!r}"
+        return told
+
+
+def why_unfinished(task_id: str) -> Statement[Unfinished]:
+    return Statement(query("results", "why_unfinished"), {"task_id": task_id}, Unfinished)
 
 
 def read_task(

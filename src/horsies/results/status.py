@@ -5,7 +5,7 @@ from horsies.codec.serde import loads_json
 from horsies.codes import BrokerErrorCode
 from horsies.database.operation import Operation
 from horsies.result import Err
-from horsies.results.statements import StoredTask, read_task
+from horsies.results.statements import StoredResult, StoredTask, read_results, read_task
 from horsies.states import TaskStatus
 
 _ENDED_BADLY = (TaskStatus.FAILED, TaskStatus.EXPIRED)
@@ -16,6 +16,15 @@ def status(task_id: str) -> Operation[StoredTask, dict[str, object] | None]:
     return Operation(
         statement,
         lambda rows: _status(rows[0]) if rows else None,
+        BrokerErrorCode.TASK_INFO_QUERY_FAILED,
+    )
+
+
+def state_of(task_id: str) -> Operation[StoredResult, str | None]:
+    """The state of a task, or `None` when there is no such task."""
+    return Operation(
+        read_results([task_id]),
+        lambda rows: rows[0].status if rows else None,
         BrokerErrorCode.TASK_INFO_QUERY_FAILED,
     )
 

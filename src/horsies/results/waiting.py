@@ -4,6 +4,7 @@ Many awaiting callers share one read.
 """
 
 import asyncio
+import logging
 import math
 import threading
 import weakref
@@ -18,12 +19,15 @@ from horsies.database.operation import FAILURES
 from horsies.database.statement import Statement
 from horsies.result import OperationalErrorCode, OutcomeCode, RetrievalCode, TaskError, TaskResult
 from horsies.results.reading import AnyResult, Decode
-from horsies.results.statements import StoredResult, read_results
+from horsies.results.statements import StoredResult, Unfinished, read_results, why_unfinished
 from horsies.states import TASK_TERMINAL_STATES, TaskStatus
 
 Row = TypeVar("Row", bound=tuple[Any, ...])
 
+_logger = logging.getLogger("horsies.results")
 _POLL_S = 1.0
+_EXPLAIN_S = 0.2  # a wait ends within its limit, or hardly later
+_TELL_AFTER_S = 3.0  # long enough for a worker that is starting
 _TERMINAL = {status.value for status in TASK_TERMINAL_STATES}
 _READ_LIMIT = 1_000
 
@@ -36,11 +40,18 @@ class Awaited(Generic[Row]):
     channel: str
     read: Callable[[Sequence[str]], Statement[Row]]
     judge: Callable[[str, Row | None], AnyResult | None]
+    explain: Callable[[str], Statement[Unfinished]] | None = None
 
 
 def awaited_tasks(decode: Decode) -> Awaited[StoredResult]:
     """Tasks, read by the types that `decode` knows."""
-    return Awaited("task", DONE_CHANNEL, read_results, lambda i, row: _judge(i, row, decode))
+    return Awaited(
+        "task",
+        DONE_CHANNEL,
+        read_results,
+        lambda i, row: _judge(i, row, decode),
+        why_unfinished,
+    )
 
 
 class ResultWaiter(Generic[Row]):
@@ -51,13 +62,14 @@ class ResultWaiter(Generic[Row]):
         self._awaited = awaited
         self._wakes: dict[str, set[Callable[[], None]]] = {}
         self._lock = threading.Lock()
+        self._has_warned_of_loop = False
         self._readers: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Reader[Row]] = (
             weakref.WeakKeyDictionary()
         )
 
     def get(self, awaited_id: str, timeout_ms: int | None) -> AnyResult:
         """Wait in this thread."""
-        deadline = None if timeout_ms is None else monotonic() + timeout_ms / 1000
+        patience = _Patience(timeout_ms)
         woken = threading.Event()
         statement = self._awaited.read([awaited_id])
         self._register(awaited_id, woken.set, may_wait=timeout_ms != 0)
@@ -66,23 +78,27 @@ class ResultWaiter(Generic[Row]):
                 woken.clear()
                 try:
                     self._database.ensure_schema()
-                    rows = self._database.run(statement, within=_look_s(deadline))
+                    rows = self._database.run(statement, within=patience.look_s)
                 except FAILURES as error:
                     return self._broker_error(awaited_id, error)
                 result = self._awaited.judge(awaited_id, rows[0] if rows else None)
                 if result is not None:
                     return result
-                remaining = _remaining(deadline)
-                if remaining <= 0:
-                    return self._wait_timeout(awaited_id, timeout_ms)
-                woken.wait(min(_POLL_S, remaining))
+                if timeout_ms != 0:
+                    self._warn_of_blocked_loop()
+                if patience.remaining <= 0:
+                    reason = self._explain(awaited_id) if timeout_ms else None
+                    return self._wait_timeout(awaited_id, timeout_ms, reason)
+                if patience.is_time_to_tell():
+                    self._tell_unserved(awaited_id, self._explain(awaited_id))
+                woken.wait(min(_POLL_S, patience.remaining))
         finally:
             self._unregister(awaited_id, woken.set)
 
     async def get_async(self, awaited_id: str, timeout_ms: int | None) -> AnyResult:
         """Wait without blocking the event loop."""
         loop = asyncio.get_running_loop()
-        deadline = None if timeout_ms is None else monotonic() + timeout_ms / 1000
+        patience = _Patience(timeout_ms)
         woken = asyncio.Event()
 
         def wake() -> None:
@@ -95,18 +111,20 @@ class ResultWaiter(Generic[Row]):
                 woken.clear()
                 try:
                     await self._database.ensure_schema_async()
-                    async with asyncio.timeout(_look_s(deadline)):
+                    async with asyncio.timeout(patience.look_s):
                         row = await self._reader(loop).read(awaited_id)
                 except FAILURES as error:
                     return self._broker_error(awaited_id, error)
                 result = self._awaited.judge(awaited_id, row)
                 if result is not None:
                     return result
-                remaining = _remaining(deadline)
-                if remaining <= 0:
-                    return self._wait_timeout(awaited_id, timeout_ms)
+                if patience.remaining <= 0:
+                    reason = await self._explain_async(awaited_id) if timeout_ms else None
+                    return self._wait_timeout(awaited_id, timeout_ms, reason)
+                if patience.is_time_to_tell():
+                    self._tell_unserved(awaited_id, await self._explain_async(awaited_id))
                 try:
-                    async with asyncio.timeout(min(_POLL_S, remaining)):
+                    async with asyncio.timeout(min(_POLL_S, patience.remaining)):
                         await woken.wait()
                 except TimeoutError:
                     pass
@@ -147,11 +165,49 @@ class ResultWaiter(Generic[Row]):
         for wake in wakes:
             wake()
 
-    def _wait_timeout(self, awaited_id: str, timeout_ms: int | None) -> AnyResult:
+    def _explain(self, awaited_id: str) -> Unfinished | None:
+        """How the task stands; nothing when the database cannot be asked, which is no failure."""
+        if self._awaited.explain is None:
+            return None
+        try:
+            rows = self._database.run(self._awaited.explain(awaited_id), within=_EXPLAIN_S)
+        except FAILURES:
+            return None
+        return rows[0] if rows else None
+
+    async def _explain_async(self, awaited_id: str) -> Unfinished | None:
+        if self._awaited.explain is None:
+            return None
+        try:
+            async with asyncio.timeout(_EXPLAIN_S):
+                rows = await self._database.run_async(self._awaited.explain(awaited_id))
+        except FAILURES:
+            return None
+        return rows[0] if rows else None
+
+    def _tell_unserved(self, awaited_id: str, found: Unfinished | None) -> None:
+        """Say it while somebody waits: without a worker the wait may have no end."""
+        if found is not None and not (found.is_served or found.is_early):
+            _logger.warning("waiting for task %s: %s", awaited_id, found)
+
+    def _warn_of_blocked_loop(self) -> None:
+        if self._has_warned_of_loop or not _is_in_loop():
+            return
+        self._has_warned_of_loop = True
+        _logger.warning(
+            "a blocking get() waits on a thread that runs an event loop, which stands still "
+            "meanwhile: use `await handle.get_async()` there"
+        )
+
+    def _wait_timeout(
+        self, awaited_id: str, timeout_ms: int | None, reason: Unfinished | None
+    ) -> AnyResult:
         kind = self._awaited.kind
+        text = f"The {kind} had not finished after {timeout_ms} ms"
         text = (
-            f"The {kind} had not finished after {timeout_ms} ms; "
-            "it goes on, a later get() may find it"
+            f"{text}; it goes on, a later get() may find it"
+            if reason is None
+            else (f"{text}: {reason}. A later get() may find its result")
         )
         data: dict[str, object] = {f"{kind}_id": awaited_id, "timeout_ms": timeout_ms}
         return error_result(RetrievalCode.WAIT_TIMEOUT, text, data)
@@ -228,10 +284,34 @@ def error_result(
     return TaskResult(err=TaskError(error_code=code, message=message, data=data))
 
 
-def _remaining(deadline: float | None) -> float:
-    return _POLL_S if deadline is None else deadline - monotonic()
+class _Patience:
+    """How long a caller is ready to wait, and when it should hear that nothing happens."""
+
+    def __init__(self, timeout_ms: int | None) -> None:
+        now = monotonic()
+        self._deadline = None if timeout_ms is None else now + timeout_ms / 1000
+        self._tell_at: float | None = now + _TELL_AFTER_S
+
+    @property
+    def remaining(self) -> float:
+        return _POLL_S if self._deadline is None else self._deadline - monotonic()
+
+    @property
+    def look_s(self) -> float:
+        """How long to wait for an unresponsive database; a wait of no time still looks once."""
+        return math.inf if self._deadline is None else max(_POLL_S, self.remaining)
+
+    def is_time_to_tell(self) -> bool:
+        """Whether a few seconds have passed; true once."""
+        if self._tell_at is None or monotonic() < self._tell_at:
+            return False
+        self._tell_at = None
+        return True
 
 
-def _look_s(deadline: float | None) -> float:
-    """How long to wait for an unresponsive database; a wait of no time still looks once."""
-    return math.inf if deadline is None else max(_POLL_S, deadline - monotonic())
+def _is_in_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True

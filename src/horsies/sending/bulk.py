@@ -3,7 +3,8 @@
 import asyncio
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any, TypeAlias
+from datetime import datetime
+from typing import Any, Generic, ParamSpec, TypeAlias
 
 from horsies.clock import utc_now
 from horsies.database.operation import FAILURES
@@ -13,8 +14,21 @@ from horsies.result import Err, Ok, Result
 from horsies.sending import transaction
 from horsies.sending.enqueuer import not_stored, read_receipt
 from horsies.sending.errors import TaskSendError, TaskSendResult
-from horsies.sending.prepared import AnyHandle, PreparedSend, handle_of, refused
+from horsies.sending.prepared import AnyHandle, PreparedSend, handle_of, refused, told
 from horsies.sending.rows import NewTask
+
+P = ParamSpec("P")
+
+
+class BoundCall(Generic[P]):
+    """The arguments of one call, as `task.bind(...)` gives them."""
+
+    __slots__ = ("args", "kwargs")
+
+    def __init__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self.args = args
+        self.kwargs = kwargs
+
 
 Arguments: TypeAlias = tuple[Any, ...] | Mapping[str, Any]
 Handles: TypeAlias = list[AnyHandle]
@@ -30,8 +44,12 @@ class _RefusedError(Exception):
         self.error = error
 
 
-def send_many(prepared: PreparedSend, calls: Iterable[Arguments]) -> TaskSendResult[Handles]:
+def send_many(prepared: PreparedSend, calls: Iterable[object]) -> TaskSendResult[Handles]:
     """Store all calls in one transaction."""
+    return told(prepared.task_name, _send_many(prepared, calls))
+
+
+def _send_many(prepared: PreparedSend, calls: Iterable[object]) -> TaskSendResult[Handles]:
     if (refusal := prepared.refusal()) is not None:
         return refusal
     try:
@@ -52,12 +70,18 @@ def send_many(prepared: PreparedSend, calls: Iterable[Arguments]) -> TaskSendRes
 
 
 async def send_many_async(
-    prepared: PreparedSend, calls: Iterable[Arguments]
+    prepared: PreparedSend, calls: Iterable[object]
 ) -> TaskSendResult[Handles]:
     """The awaitable twin of `send_many`."""
-    connection = prepared.options.connection
-    if connection is None:
+    if prepared.options.connection is None:
         return await asyncio.to_thread(send_many, prepared, list(calls))
+    return told(prepared.task_name, await _send_many_async(prepared, calls))
+
+
+async def _send_many_async(
+    prepared: PreparedSend, calls: Iterable[object]
+) -> TaskSendResult[Handles]:
+    connection = prepared.options.connection
     if (refusal := prepared.refusal()) is not None:
         return refusal
     try:
@@ -79,16 +103,31 @@ def _rows(prepared: PreparedSend, calls: Iterable[object]) -> Iterator[NewTask]:
         row: Result[NewTask, TaskSendError]
         if position and prepared.options.unique_key is not None:
             row = refused("a unique key names one task; give each task its own by send()")
+        elif isinstance(call, BoundCall):
+            row = _row(prepared, next(ids), call.args, call.kwargs, sent_at)
         elif isinstance(call, (tuple, list)):
-            row = prepared.row(next(ids), tuple(call), {}, sent_at)
+            row = _row(prepared, next(ids), tuple(call), {}, sent_at)
         elif isinstance(call, Mapping):
-            row = prepared.row(next(ids), (), dict(call), sent_at)
+            row = _row(prepared, next(ids), (), dict(call), sent_at)
         else:
             row = refused(f"give a tuple or mapping of arguments, not {type(call).__name__}")
         if isinstance(row, Err):
             error = row.err_value
             raise _RefusedError(replace(error, message=f"call {position}: {error.message}"))
         yield row.ok_value
+
+
+def _row(
+    prepared: PreparedSend,
+    task_id: str,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    sent_at: datetime,
+) -> Result[NewTask, TaskSendError]:
+    own = prepared.for_call(args, kwargs)
+    if own is not prepared and (problem := own.refusal()) is not None:
+        return problem
+    return own.row(task_id, args, kwargs, sent_at)
 
 
 def _ids() -> Iterator[str]:

@@ -1,5 +1,6 @@
 """What sending gives: payloads, errors and their codes."""
 
+import re
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeAlias, TypeVar
@@ -29,7 +30,10 @@ class TaskSendPayload:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class TaskSendError:
-    """Why a task was not sent. Its texts never show arguments."""
+    """Why a task was not sent: `str` gives the message, `repr` what identifies the send.
+
+    Neither shows arguments.
+    """
 
     code: TaskSendErrorCode
     message: str
@@ -44,7 +48,26 @@ class TaskSendError:
             f"task_id={self.task_id!r})"
         )
 
-    __str__ = __repr__
+    def __str__(self) -> str:
+        # The server's further lines (DETAIL, CONTEXT) may repeat the row with its arguments.
+        first = re.split(r"\n(?:DETAIL|CONTEXT)", self.message)[0]
+        return f"{self.code}: {first}"
+
+
+class SendFailed(Exception):  # noqa: N818  # reads as what happened
+    """Raised by `send_or_raise`; `error` is the value that `send` would have returned."""
+
+    def __init__(self, error: TaskSendError) -> None:
+        super().__init__(str(error))
+        self.error = error
+        self.__cause__ = error.exception
+
+    @property
+    def code(self) -> TaskSendErrorCode:
+        return self.error.code
+
+    def __reduce__(self) -> tuple[type["SendFailed"], tuple[TaskSendError]]:
+        return SendFailed, (self.error,)
 
 
 TaskSendResult: TypeAlias = Result[T, TaskSendError]

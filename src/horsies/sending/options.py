@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Literal, TypedDict
 
+from horsies.codes import ErrorCode
+from horsies.errors import TaskDefinitionError
 from horsies.tasks.definition import TaskDefinition
 
 _TIME_LIMIT_RANGE_MS = (1_000, 86_400_000)
@@ -50,6 +52,21 @@ class SendChanges(TypedDict, total=False):
     timeout_ms: int | None
     soft_timeout_ms: int | None
     connection: Any
+
+
+def default_options(definition: TaskDefinition) -> SendOptions:
+    """The options of a send that names none: those of the task; wrong ones are refused."""
+    options = SendOptions(**definition.send_defaults)
+    try:
+        check_options(options)
+    except ValueError as error:
+        raise TaskDefinitionError(
+            f"task {definition.name!r}: {error}",
+            ErrorCode.TASK_INVALID_OPTIONS,
+            definition.location,
+            help_text="these defaults follow the rules of task.with_options(...)",
+        ) from None
+    return options
 
 
 def check_options(options: SendOptions) -> float | None:

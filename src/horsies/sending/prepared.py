@@ -8,8 +8,10 @@ import asyncio
 import logging
 import math
 import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import datetime
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 from horsies.clock import utc_now
 from horsies.codec.signature import byte_count
@@ -32,6 +34,7 @@ from horsies.tasks.definition import TaskDefinition
 from horsies.tasks.queues import resolve_queue
 
 _logger = logging.getLogger("horsies.send")
+T = TypeVar("T")
 _RESEND_AFTER_S = (0.2, 0.4, 0.8)
 AnyHandle: TypeAlias = TaskHandle[Any]  # the task function around it knows the type
 
@@ -43,6 +46,8 @@ class SendingBroker(HandleBroker, Protocol):
     def database(self) -> Database: ...
     @property
     def enqueuer(self) -> Enqueuer: ...
+    @property
+    def stores_in_transactions(self) -> bool: ...
 
 
 class SendingApp(Protocol):
@@ -63,6 +68,7 @@ class PreparedSend:
         self._definition = definition
         self._problem: Err[TaskSendError] | None = None
         self._has_warned = False
+        self._is_checked = False
         try:
             self._prepare()
         except HorsiesError as error:
@@ -93,18 +99,44 @@ class PreparedSend:
         self._unremarkable_bytes = min((n for n in limits if n is not None), default=math.inf)
 
     @property
+    def task_name(self) -> str:
+        return self._definition.name
+
+    @property
     def is_plain(self) -> bool:
         """Whether its rows can be copied as they are: new, due at once, holding no key."""
         options = self.options
         return not (
             options.connection is not None
             or options.unique_key
+            or self._definition.unique_key_of
             or options.tags
             or options.run_at
             or options.delay is not None
         )
 
+    def for_call(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> "PreparedSend":
+        """This send, or one with the unique key that the task makes of these arguments."""
+        make_key = self._definition.unique_key_of
+        if make_key is None or self.options.unique_key is not None:
+            return self
+        key: Any = "?"
+        problem: str | None = None
+        try:
+            key = make_key(*args, **kwargs)
+        except Exception as error:  # noqa: BLE001  # user code: the function for the key
+            problem = f"unique_key raised {type(error).__name__}: {error}"
+        made = PreparedSend(self.app, self._definition, replace(self.options, unique_key=key))
+        if problem is not None and self._definition.signature.bind_problem(args, kwargs) is None:
+            made._problem = refused(problem)
+        return made
+
     def send(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> TaskSendResult[AnyHandle]:
+        if self._definition.unique_key_of is not None and self.options.unique_key is None:
+            return self.for_call(args, kwargs).send(args, kwargs)
+        return told(self._definition.name, self._send(args, kwargs))
+
+    def _send(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> TaskSendResult[AnyHandle]:
         prepared = self.refusal() or self.row(new_id(), args, kwargs, utc_now())
         if isinstance(prepared, Err):
             return prepared
@@ -112,10 +144,19 @@ class PreparedSend:
         if self.options.connection is None:
             return enqueue(self.app, row)
         broker = self.app.get_broker()
+        if not broker.stores_in_transactions:
+            return enqueue(self.app, row)
         stored = transaction.enqueue(broker.database, self.options.connection, [row])
         return self._answer(row, stored)
 
     async def send_async(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> TaskSendResult[AnyHandle]:
+        if self._definition.unique_key_of is not None and self.options.unique_key is None:
+            return await self.for_call(args, kwargs).send_async(args, kwargs)
+        return told(self._definition.name, await self._send_async(args, kwargs))
+
+    async def _send_async(
         self, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> TaskSendResult[AnyHandle]:
         prepared = self.refusal() or self.row(new_id(), args, kwargs, utc_now())
@@ -125,12 +166,26 @@ class PreparedSend:
         if self.options.connection is None:
             return await enqueue_async(self.app, row)
         broker = self.app.get_broker()
+        if not broker.stores_in_transactions:
+            return await enqueue_async(self.app, row)
         stored = await transaction.enqueue_async(broker.database, self.options.connection, [row])
         return self._answer(row, stored)
 
     def refusal(self) -> Err[TaskSendError] | None:
         """Why nothing can be sent, whatever the arguments."""
-        return suppression(self.app) or self._problem
+        return suppression(self.app) or self._problem or self._unusable()
+
+    def _unusable(self) -> Err[TaskSendError] | None:
+        """Refuse arguments that cannot be checked; by the first send annotations are complete."""
+        if self._is_checked:
+            return None
+        problems = self._definition.problems()
+        self._is_checked = not problems
+        if not problems:
+            return None
+        first = problems[0]
+        message = f"{first.message}: {'; '.join(first.notes)}"
+        return refused(f"{message}; {first.help_text}", first)
 
     def row(
         self, task_id: str, args: tuple[Any, ...], kwargs: dict[str, Any], sent_at: datetime
@@ -141,8 +196,12 @@ class PreparedSend:
             return refused(str(encoded.err_value), encoded.err_value)
         args_json, kwargs_json = encoded.ok_value
         size = byte_count(args_json or "") + byte_count(kwargs_json or "")
-        if size > self._unremarkable_bytes and (too_large := self._check_size(size)) is not None:
-            return too_large
+        if size > self._unremarkable_bytes:
+            # Only where it is told: naming the largest argument encodes all of them once more.
+            signature = self._definition.signature
+            too_large = self._check_size(size, lambda: signature.largest(args, kwargs))
+            if too_large is not None:
+                return too_large
         return Ok(
             NewTask(
                 id=task_id,
@@ -170,17 +229,36 @@ class PreparedSend:
         receipt = stored.and_then(lambda receipts: read_receipt(row, receipts[0]))
         return receipt.map(lambda got: handle_of(self.app, got))
 
-    def _check_size(self, size: int) -> Err[TaskSendError] | None:
+    def _check_size(self, size: int, largest: Callable[[], str]) -> Err[TaskSendError] | None:
         config, task_name = self._definition.config, self._definition.name
         if config.payload_max_bytes is not None and size > config.payload_max_bytes:
             limit = config.payload_max_bytes
-            message = f"arguments of {task_name!r} take {size} bytes; payload_max_bytes={limit}"
+            message = (
+                f"arguments of {task_name!r} take {size} bytes, most of them {largest()!r}; "
+                f"payload_max_bytes={limit}"
+            )
             return Err(TaskSendError(TaskSendErrorCode.PAYLOAD_TOO_LARGE, message, retryable=False))
         warn_at = config.payload_warn_bytes
         if warn_at is not None and size > warn_at and not self._has_warned:
             self._has_warned = True
-            _logger.warning("arguments of task %s exceed payload_warn_bytes=%d", task_name, warn_at)
+            _logger.warning(
+                "arguments of task %s take %d bytes, most of them %r: payload_warn_bytes=%d; "
+                "store large values elsewhere and send a reference",
+                task_name,
+                size,
+                largest(),
+                warn_at,
+            )
         return None
+
+
+def told(task_name: str, result: TaskSendResult[T]) -> TaskSendResult[T]:
+    """Log a failed send: nobody may look at its result."""
+    if isinstance(result, Err):
+        is_wanted = result.err_value.code is TaskSendErrorCode.SEND_SUPPRESSED
+        level = logging.DEBUG if is_wanted else logging.WARNING
+        _logger.log(level, "task %s was not sent: %s", task_name, result.err_value)
+    return result
 
 
 def enqueue(app: SendingApp, row: NewTask) -> TaskSendResult[AnyHandle]:

@@ -8,9 +8,9 @@ from typing import Any, Generic, ParamSpec, TypeVar, Unpack, overload
 
 from horsies.result import Err, Result, TaskError, TaskResult
 from horsies.results.handle import TaskHandle
-from horsies.sending.bulk import Arguments, send_many, send_many_async
-from horsies.sending.errors import TaskSendError, TaskSendResult
-from horsies.sending.options import SendChanges, SendOptions
+from horsies.sending.bulk import Arguments, BoundCall, send_many, send_many_async
+from horsies.sending.errors import SendFailed, TaskSendError, TaskSendResult
+from horsies.sending.options import SendChanges, SendOptions, default_options
 from horsies.sending.prepared import (
     PreparedSend,
     SendingApp,
@@ -20,6 +20,7 @@ from horsies.sending.prepared import (
 )
 from horsies.sending.resend import row_to_resend
 from horsies.sending.rows import NewTask
+from horsies.sending.signatures import show_signature
 from horsies.tasks.definition import TaskDefinition
 from horsies.workflows.factory import EachNodeFactory, NodeFactory, NodeOptions, node_factory
 
@@ -87,6 +88,14 @@ class TaskSendOptions(Generic[P, T]):
         """The awaitable twin of `send`; concurrent calls share statements."""
         return await self._prepared.send_async(args, kwargs)
 
+    def send_or_raise(self, *args: P.args, **kwargs: P.kwargs) -> TaskHandle[T]:
+        """Store the task and give its handle; raise `SendFailed` if it cannot be stored."""
+        return _sent(self.send(*args, **kwargs))
+
+    async def send_or_raise_async(self, *args: P.args, **kwargs: P.kwargs) -> TaskHandle[T]:
+        """The awaitable twin of `send_or_raise`."""
+        return _sent(await self.send_async(*args, **kwargs))
+
     def schedule(
         self, delay: int, *args: P.args, **kwargs: P.kwargs
     ) -> TaskSendResult[TaskHandle[T]]:
@@ -102,15 +111,19 @@ class TaskSendOptions(Generic[P, T]):
     def _delayed(self, delay: int) -> PreparedSend:
         return PreparedSend(self._app, self._definition, replace(self._options, delay=delay))
 
-    def send_many(self, calls: Iterable[Arguments]) -> TaskSendResult[list[TaskHandle[T]]]:
-        """Store many tasks at once, all or none; each call is a tuple or a mapping of arguments.
+    def send_many(
+        self, calls: Iterable[BoundCall[P] | Arguments]
+    ) -> TaskSendResult[list[TaskHandle[T]]]:
+        """Store many tasks at once, all or none.
+
+        Each call is `task.bind(...)`, which type checkers see, or a tuple or mapping of arguments.
 
         >>> app.tasks["thumbnail"].send_many([(1,), (2,), {"image_id": 3}])  # doctest: +SKIP
         """
         return send_many(self._prepared, calls)
 
     async def send_many_async(
-        self, calls: Iterable[Arguments]
+        self, calls: Iterable[BoundCall[P] | Arguments]
     ) -> TaskSendResult[list[TaskHandle[T]]]:
         """The awaitable twin of `send_many`."""
         return await send_many_async(self._prepared, calls)
@@ -129,10 +142,11 @@ class RegisteredTask(TaskFunction[P, T]):
         self.default_unhandled_error_code = definition.default_unhandled_error_code
         self._app = app
         # The sends of a task without options are those of one with the default options.
-        plain: TaskSendOptions[P, T] = TaskSendOptions(app, definition, SendOptions())
+        plain: TaskSendOptions[P, T] = TaskSendOptions(app, definition, default_options(definition))
         self._plain = plain
         functools.update_wrapper(self, definition.function)
         vars(self).pop("__wrapped__")  # a wrapper is refused as a task; this is not one
+        show_signature(self, definition.function)
 
     def __repr__(self) -> str:
         return f"<task {self.task_name!r}>"
@@ -157,11 +171,25 @@ class RegisteredTask(TaskFunction[P, T]):
     ) -> TaskSendResult[TaskHandle[T]]:
         return await self._plain.schedule_async(delay, *args, **kwargs)
 
-    def send_many(self, calls: Iterable[Arguments]) -> TaskSendResult[list[TaskHandle[T]]]:
+    def send_or_raise(self, *args: P.args, **kwargs: P.kwargs) -> TaskHandle[T]:
+        """Store the task and give its handle; raise `SendFailed` if it cannot be stored."""
+        return self._plain.send_or_raise(*args, **kwargs)
+
+    async def send_or_raise_async(self, *args: P.args, **kwargs: P.kwargs) -> TaskHandle[T]:
+        """The awaitable twin of `send_or_raise`."""
+        return await self._plain.send_or_raise_async(*args, **kwargs)
+
+    def bind(self, *args: P.args, **kwargs: P.kwargs) -> BoundCall[P]:
+        """The arguments of one call, for `send_many`."""
+        return BoundCall(args, kwargs)
+
+    def send_many(
+        self, calls: Iterable[BoundCall[P] | Arguments]
+    ) -> TaskSendResult[list[TaskHandle[T]]]:
         return self._plain.send_many(calls)
 
     async def send_many_async(
-        self, calls: Iterable[Arguments]
+        self, calls: Iterable[BoundCall[P] | Arguments]
     ) -> TaskSendResult[list[TaskHandle[T]]]:
         return await self._plain.send_many_async(calls)
 
@@ -171,7 +199,8 @@ class RegisteredTask(TaskFunction[P, T]):
         `good_until`, `unique_key`, `unique_scope`, `priority`, `queue_name`, `run_at`, `delay`,
         `tags`, `timeout_ms`, `soft_timeout_ms`, `connection`.
         """
-        return TaskSendOptions(self._app, self.definition, SendOptions(**changes))
+        options: SendChanges = {**self.definition.send_defaults, **changes}  # type: ignore[typeddict-item]
+        return TaskSendOptions(self._app, self.definition, SendOptions(**options))
 
     def retry_send(self, error: TaskSendError) -> TaskSendResult[TaskHandle[T]]:
         """Send again what a failed `send` would have stored, under the same id."""
@@ -241,3 +270,9 @@ class AsyncRegisteredTask(RegisteredTask[P, T]):
         self, *args: P.args, **kwargs: P.kwargs
     ) -> TaskResult[T, TaskError]:
         return await self.definition.call_async(*args, **kwargs)
+
+
+def _sent(result: TaskSendResult[TaskHandle[T]]) -> TaskHandle[T]:
+    if isinstance(result, Err):
+        raise SendFailed(result.err_value)
+    return result.ok_value

@@ -2,7 +2,6 @@
 
 import functools
 import inspect
-import typing
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Literal, get_args, get_origin
@@ -11,6 +10,7 @@ from horsies.codes import ErrorCode
 from horsies.config.exceptions import default_code_problems, mapper_problems
 from horsies.errors import SourceLocation, TaskDefinitionError
 from horsies.result import TaskError, TaskResult
+from horsies.tasks.annotations import undefined_name
 from horsies.tasks.retry import RetryPolicy
 
 Execution = Literal["process", "async", "blocking"]
@@ -25,6 +25,10 @@ _KNOWN_OPTIONS = (
     "timeout_ms",
     "soft_timeout_ms",
     "interruptible",
+    "priority",
+    "tags",
+    "unique_key",
+    "delay",
 )
 
 
@@ -62,27 +66,24 @@ def _closes_over_function(function: Callable[..., object]) -> bool:
     return False
 
 
-def resolve_annotations(function: Callable[..., object]) -> dict[str, object]:
-    """Evaluate annotations; leave out each one that cannot be evaluated."""
-    try:
-        return typing.get_type_hints(function, include_extras=True)
-    except Exception:  # noqa: BLE001  # user code: annotations
-        return _resolve_each(function)
-
-
-def _resolve_each(function: Callable[..., object]) -> dict[str, object]:
-    resolved: dict[str, object] = {}
-    for name, annotation in inspect.get_annotations(function).items():
-
-        def holder() -> None: ...
-
-        holder.__annotations__ = {name: annotation}
-        names = getattr(function, "__globals__", {})
-        try:
-            resolved |= typing.get_type_hints(holder, names, include_extras=True)
-        except Exception:  # noqa: BLE001, S112  # user code: annotations
-            continue
-    return resolved
+def refuse_unusable(function: Callable[..., object], location: SourceLocation | None) -> None:
+    """Reject functions that no worker could call: generators, and methods without their object."""
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        raise _invalid_signature(
+            "a task cannot be a generator function",
+            f"{function.__qualname__!r} contains yield",
+            "return a value, for example a list; a task has one result",
+            location,
+        )
+    scope = function.__qualname__.rpartition(".")[0]
+    first = next(iter(inspect.signature(function).parameters), None)
+    if scope and not scope.endswith("<locals>") and first in ("self", "cls"):
+        raise _invalid_signature(
+            "a task cannot be a method",
+            f"{function.__qualname__!r} takes {first!r}, which no worker has",
+            "define the task as a function at the top level of its module",
+            location,
+        )
 
 
 def read_return_type(
@@ -107,7 +108,16 @@ def read_return_type(
     if get_origin(declared) is TaskResult and len(get_args(declared)) == 2:
         ok_type, error_type = get_args(declared)
         return ReturnType(ok_type, error_type, is_plain=False)
-    unusable = (get_origin(declared) or declared) in (TaskResult, inspect.Parameter.empty)
+    if declared is inspect.Parameter.empty:
+        note, cure = undefined_name(function, inspect.get_annotations(function)["return"])
+        raise TaskDefinitionError(
+            "the return annotation cannot be evaluated",
+            ErrorCode.TASK_INVALID_RETURN_TYPE,
+            location,
+            [note],
+            f"{cure}; for a return type it must stand above the task",
+        )
+    unusable = (get_origin(declared) or declared) is TaskResult
     if allow_plain_returns and not unusable:
         return ReturnType(declared, TaskError, is_plain=True)
     raise TaskDefinitionError(
@@ -214,6 +224,29 @@ def _time_limit(key: str, value: object, location: SourceLocation | None) -> int
     return value
 
 
+def check_unique_key(key: object, location: SourceLocation | None) -> None:
+    """Reject a constant key: it would let the task wait only once, whatever its arguments."""
+    if key is not None and not callable(key):
+        raise _invalid_option(
+            "unique_key of a task must be a function of its arguments",
+            f"unique_key={key!r}",
+            'for example unique_key=lambda order_id: f"order {order_id}"',
+            location,
+        )
+
+
+def refuse_bare(name: object) -> None:
+    """Reject `@app.task` without parentheses, which would leave the function unregistered."""
+    if callable(name):
+        shown = getattr(name, "__name__", "f")
+        raise _invalid_option(
+            "@app.task needs the name of the task",
+            f"found @app.task above {shown!r} without a name",
+            f'write @app.task("{shown}")',
+            SourceLocation.from_function(name),
+        )
+
+
 def check_name(name: object, location: SourceLocation | None) -> None:
     """Reject a name that is not a string of 1 to 255 characters."""
     if not isinstance(name, str) or not 1 <= len(name) <= 255:
@@ -223,6 +256,12 @@ def check_name(name: object, location: SourceLocation | None) -> None:
             'name the task: @app.task("reports.daily")',
             location,
         )
+
+
+def _invalid_signature(
+    message: str, note: str, cure: str, location: SourceLocation | None
+) -> TaskDefinitionError:
+    return TaskDefinitionError(message, ErrorCode.TASK_INVALID_SIGNATURE, location, [note], cure)
 
 
 def _invalid_option(

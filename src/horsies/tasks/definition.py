@@ -5,6 +5,7 @@ judged. It does not know the database.
 """
 
 import inspect
+import re
 import reprlib
 import traceback
 from collections.abc import Callable, Mapping
@@ -18,7 +19,7 @@ from horsies.codec.annotated import codec_for, describe
 from horsies.codec.results import AnyResult, ResultCodec, read_result, serialize_error_payload
 from horsies.codec.signature import ArgumentsError, EncodedArguments, SignatureCodec, byte_count
 from horsies.config import AppConfig
-from horsies.errors import SourceLocation
+from horsies.errors import SourceLocation, TaskDefinitionError
 from horsies.result import (
     BUILTIN_CODE_REGISTRY,
     BuiltInTaskCode,
@@ -29,11 +30,16 @@ from horsies.result import (
     TaskError,
     TaskResult,
 )
+from horsies.result.raising import RETRY_CODE, Retry, TaskFailed
 from horsies.result.workflow import WorkflowContextMissingIdError
 from horsies.tasks import checks
+from horsies.tasks.annotations import Annotations
+from horsies.tasks.discovery import SYNTHETIC_PREFIX
 from horsies.tasks.options import StoredOptions, write_task_options
 from horsies.tasks.queues import resolve_queue
-from horsies.tasks.retry import RetryPolicy
+from horsies.tasks.retry import BY_POLICY, RetryPolicy
+
+_OUR_MODULE_NAME = re.compile(rf"^{SYNTHETIC_PREFIX}(\w+)_[0-9a-f]{{12}}\.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -54,6 +60,10 @@ class TaskDefinition:
     exception_mapper: Mapping[type[BaseException], str] | None
     default_unhandled_error_code: str | None
     returns: checks.ReturnType
+    # What a send takes from the task when it does not say otherwise: priority, tags, delay.
+    send_defaults: Mapping[str, Any]
+    unique_key_of: Callable[..., object] | None
+    annotations: Annotations
     signature: SignatureCodec
     results: ResultCodec
 
@@ -81,6 +91,15 @@ class TaskDefinition:
     def soft_timeout_ms(self) -> int | None:
         return self.options.soft_timeout_ms
 
+    def problems(self) -> list[TaskDefinitionError]:
+        """What of the annotations cannot be used, now that all modules have been imported."""
+        self._settle()
+        return self.annotations.problems(f"task {self.name!r}", self.location, self.ok_type)
+
+    def _settle(self) -> None:
+        if self.annotations.resolve_again():
+            self.signature.forget()
+
     def encode_arguments(
         self, args: tuple[object, ...], kwargs: dict[str, object]
     ) -> Result[EncodedArguments, ArgumentsError]:
@@ -91,6 +110,8 @@ class TaskDefinition:
         self, args_json: str | None, kwargs_json: str | None
     ) -> Result[tuple[tuple[object, ...], dict[str, object]], TaskError]:
         """Read stored arguments, ready to be passed to the function."""
+        if not self.annotations.is_settled:
+            self._settle()
         decoded = self.signature.decode(args_json, kwargs_json)
         if isinstance(decoded, Err):
             return Err(
@@ -116,7 +137,16 @@ class TaskDefinition:
 
     def judge_exception(self, error: BaseException) -> AnyResult:
         """Turn an exception of the function into an error result, by the exception mappers."""
+        if issubclass(type(error), TaskFailed) and isinstance(error, TaskFailed):
+            return self._judge_result(
+                TaskResult(err=error.error.model_copy(update={"exception": error}))
+            )
+        if issubclass(type(error), Retry):
+            told = TaskError(error_code=RETRY_CODE, message=str(error), exception=error)
+            return TaskResult(err=told)
         text = "".join(traceback.format_exception_only(error)).strip()
+        # A class of a file that no import finds has a name of ours; the user knows it by the file.
+        text = _OUR_MODULE_NAME.sub(r"\1.", text)
         return TaskResult(
             err=TaskError(
                 error_code=self._code_for(type(error)),
@@ -125,6 +155,17 @@ class TaskDefinition:
                 exception=error,
             )
         )
+
+    def retry_wish(self, error: BaseException) -> float | None:
+        """What an exception asks for: seconds until a retry, the policy's wait, or nothing."""
+        cls = type(error)  # isinstance would ask the exception itself, which may be hostile
+        if issubclass(cls, Retry):
+            after = vars(error).get("after")
+            return after if isinstance(after, (int, float)) else BY_POLICY
+        policy = self.retry_policy
+        if policy is not None and issubclass(cls, tuple(policy.retry_on)):
+            return BY_POLICY
+        return None
 
     def call(self, *args: object, **kwargs: object) -> AnyResult:
         """Run the function now, in this thread."""
@@ -214,9 +255,10 @@ def define_task(
     """Check a function and its options for `@app.task`; raise an error for the first problem."""
     location = SourceLocation.from_function(function)
     checks.refuse_decorated(function)
-    annotations = checks.resolve_annotations(function)
+    checks.refuse_unusable(function, location)
+    annotations = Annotations(function)
     returns = checks.read_return_type(
-        function, annotations, location, allow_plain_returns=config.allow_plain_returns
+        function, annotations.resolved, location, allow_plain_returns=config.allow_plain_returns
     )
     checks.check_name(name, location)
     checks.check_options(options, location)
@@ -225,6 +267,7 @@ def define_task(
     is_coroutine = inspect.iscoroutinefunction(function)
     execution = checks.read_execution(options.get("execution"), location, is_coroutine=is_coroutine)
     checks.check_time_limits(options, location)
+    checks.check_unique_key(options.get("unique_key"), location)
     stored = StoredOptions(
         retry_policy=options.get("retry_policy"),
         timeout_ms=options.get("timeout_ms"),
@@ -246,7 +289,14 @@ def define_task(
         exception_mapper=None if mapper is None else MappingProxyType(dict(mapper)),
         default_unhandled_error_code=options.get("default_unhandled_error_code"),
         returns=returns,
-        signature=SignatureCodec(function, annotations),
+        send_defaults={
+            name: options[name]
+            for name in ("priority", "tags", "delay")
+            if options.get(name) is not None
+        },
+        unique_key_of=options.get("unique_key"),
+        annotations=annotations,
+        signature=SignatureCodec(function, annotations.resolved),
         results=ResultCodec(returns.ok, returns.err),
     )
 

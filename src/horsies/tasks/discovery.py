@@ -22,7 +22,14 @@ from horsies.errors import (
     location_of,
 )
 
+# Shared with the locator: both import what a user has named.
+IMPORT_CURE = (
+    "the module must be importable from the working directory: run the command in the directory\n"
+    "that holds it, beside a pyproject.toml, or put its directory on PYTHONPATH"
+)
 DEFAULT_EXCLUDES = ("*_test.py", "test_*.py", "conftest.py")
+
+SYNTHETIC_PREFIX = "horsies_tasks_"
 
 _logger = logging.getLogger("horsies.discovery")
 
@@ -40,6 +47,17 @@ def expand_module_globs(patterns: Iterable[str], exclude: Sequence[str] | None =
             if path.suffix == ".py" and path.is_file() and not _is_excluded(path, excluded):
                 found[str(path)] = None
     return list(found)
+
+
+def refuse_text(modules: object) -> None:
+    """Reject one name in place of a list: each of its letters would be taken for a module."""
+    if isinstance(modules, str):
+        raise ConfigurationError(
+            "discover_tasks takes a list of modules, not a text",
+            ErrorCode.CLI_INVALID_ARGS,
+            notes=[f"found {modules!r}"],
+            help_text=f'write app.discover_tasks(["{modules}"])',
+        )
 
 
 def is_path_entry(entry: str) -> bool:
@@ -122,7 +140,7 @@ def _import_error(
         ErrorCode.CLI_INVALID_ARGS,
         location,
         notes=[note],
-        help_text="check the name, the working directory and PYTHONPATH",
+        help_text=IMPORT_CURE,
     )
 
 
@@ -140,18 +158,66 @@ def _loaded_module(path: Path) -> ModuleType | None:
 
 
 def _load_file(path: Path) -> ModuleType:
-    digest = hashlib.sha256(str(path).encode()).hexdigest()[:12]
-    name = f"horsies_tasks_{path.stem}_{digest}"
-    directory = str(path.parent)
-    if directory not in sys.path:
-        sys.path.insert(0, directory)
-    spec = importlib.util.spec_from_file_location(name, path)
+    """Load a file as the module it is: whoever imports it by name gets the same module.
+
+    It is put under every name by which `sys.path` finds it, or else under a stable one of ours.
+    """
+    names = _names_of(path) or [_synthetic_name(path)]
+    if (module := _loaded_module(path)) is not None:  # by its package, just now
+        return module
+    spec = importlib.util.spec_from_file_location(names[0], path)
     if spec is None or spec.loader is None:
         raise ImportError(f"cannot import {path}")
     module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
     with contextlib.ExitStack() as undo:
-        undo.callback(sys.modules.pop, name, None)
+        for name in names:
+            sys.modules[name] = module
+            undo.callback(sys.modules.pop, name, None)
         spec.loader.exec_module(module)
         undo.pop_all()
+    for name in names:
+        parent, _, own = name.rpartition(".")
+        if parent:
+            setattr(sys.modules[parent], own, module)
     return module
+
+
+def _names_of(path: Path) -> list[str]:
+    """The names by which the file can be imported, the one that others use first."""
+    root, parts = path.parent, [path.stem]
+    while (root / "__init__.py").is_file():
+        parts.insert(0, root.name)
+        root = root.parent
+    is_in_package = len(parts) > 1
+    relative = [] if is_in_package else [_relative_name(path, entry) for entry in sys.path]
+    if str(root) not in sys.path:
+        sys.path.insert(0, str(root))
+    if str(path.parent) not in sys.path:
+        sys.path.append(str(path.parent))  # inside a package: its modules must not hide others
+    if path.stem == "__init__":
+        parts.pop()
+    names = dict.fromkeys([*filter(None, relative), ".".join(parts)])
+    return [name for name in names if name not in sys.modules and _finds(name, path)]
+
+
+def _relative_name(path: Path, entry: str) -> str | None:
+    """The dotted name of a file below an entry of `sys.path`."""
+    try:
+        parts = path.relative_to(Path(entry).resolve()).with_suffix("").parts
+    except (ValueError, OSError):
+        return None
+    return ".".join(parts) if all(part.isidentifier() for part in parts) else None
+
+
+def _finds(name: str, path: Path) -> bool:
+    """Whether an import of this name would load this file."""
+    try:
+        spec = importlib.util.find_spec(name)
+    except (ImportError, ValueError, AttributeError):
+        return False
+    return spec is not None and spec.origin is not None and Path(spec.origin).resolve() == path
+
+
+def _synthetic_name(path: Path) -> str:
+    digest = hashlib.sha256(str(path).encode()).hexdigest()[:12]
+    return f"{SYNTHETIC_PREFIX}{path.stem}_{digest}"

@@ -48,6 +48,8 @@ def write_task_options(options: StoredOptions) -> str:
         },
         "good_until": None if options.good_until is None else options.good_until.isoformat(),
     }
+    if policy is not None and policy.max_interval is not None:
+        cast("JsonObject", written["retry_policy"])["max_interval"] = policy.max_interval
     for key in ("timeout_ms", "unique_key", "unique_scope", "soft_timeout_ms", "tags"):
         if value := getattr(options, key):
             written[key] = value

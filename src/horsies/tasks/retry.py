@@ -1,20 +1,33 @@
 """RetryPolicy: which errors are retried, how often and when. Pure."""
 
+from collections.abc import Iterable, Sequence
 from random import Random
-from typing import Annotated, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
+from horsies.codes import ErrorCode
 from horsies.config.exceptions import code_problem
+from horsies.errors import ConfigurationError
 from horsies.result import BUILTIN_CODE_REGISTRY, BuiltInTaskCode
+from horsies.result.raising import RETRY_CODE
 
 # Built-in codes that can be retried (docs/contract/errors.md §5); others are never retried.
-_RETRYABLE_BUILT_IN = {"UNHANDLED_EXCEPTION", "TASK_EXCEPTION", "WORKER_CRASHED", "TASK_TIMEOUT"}
-_Seconds = Annotated[int, Field(ge=1, le=86_400)]
+RETRYABLE_BUILT_IN = ("UNHANDLED_EXCEPTION", "TASK_EXCEPTION", "WORKER_CRASHED", "TASK_TIMEOUT")
+# Whole seconds stay integers: that is how the contract's rows have them.
+_Seconds = Annotated[int, Field(ge=1, le=86_400)] | Annotated[float, Field(ge=0.01, le=86_400)]
+BY_POLICY = -1.0  # a wish for a retry after the wait that the policy gives
 
 
 class RetryPolicy(BaseModel):
-    """Retry a task when its error code is listed.
+    """Retry a task when its error code is listed, or its exception is one of `retry_on`.
 
     >>> RetryPolicy.fixed([60, 300], auto_retry_for=["RATE_LIMITED"]).max_retries
     2
@@ -27,40 +40,85 @@ class RetryPolicy(BaseModel):
     intervals: list[_Seconds] = Field(default=[60, 300, 900], min_length=1, max_length=20)
     backoff_strategy: Literal["fixed", "exponential"] = "fixed"
     jitter: bool = True
+    max_interval: _Seconds | None = None
+    # Classes with their subclasses; they stay in the code, a row holds only what SQL can read.
+    retry_on: list[type[BaseException]] = Field(default=[], exclude=True)
 
     @classmethod
     def fixed(
         cls,
-        intervals: list[int],
+        intervals: Sequence[float],
         *,
-        auto_retry_for: list[str | BuiltInTaskCode],
+        auto_retry_for: Sequence[str | BuiltInTaskCode] = (),
+        retry_on: Sequence[type[BaseException]] = (),
         jitter: bool = True,
     ) -> "RetryPolicy":
         """Retry once per interval; each interval is the wait in seconds before its retry."""
-        return cls(
-            auto_retry_for=auto_retry_for,
+        return cls._made(
+            auto_retry_for,
+            retry_on,
             max_retries=len(intervals),
-            intervals=intervals,
+            intervals=list(intervals),
             jitter=jitter,
         )
 
     @classmethod
     def exponential(
         cls,
-        base_seconds: int,
+        base_seconds: float,
         *,
         max_retries: int,
-        auto_retry_for: list[str | BuiltInTaskCode],
+        auto_retry_for: Sequence[str | BuiltInTaskCode] = (),
+        retry_on: Sequence[type[BaseException]] = (),
+        max_interval: float | None = None,
         jitter: bool = True,
     ) -> "RetryPolicy":
-        """Wait `base_seconds` before the first retry, then twice as long each time."""
-        return cls(
-            auto_retry_for=auto_retry_for,
+        """Wait `base_seconds`, then twice as long each time, at most `max_interval`."""
+        return cls._made(
+            auto_retry_for,
+            retry_on,
             max_retries=max_retries,
             intervals=[base_seconds],
             backoff_strategy="exponential",
+            max_interval=max_interval,
             jitter=jitter,
         )
+
+    @classmethod
+    def _made(cls, codes: Any, classes: Any, **fields: Any) -> "RetryPolicy":
+        given = {"auto_retry_for": codes} if codes or not classes else {}
+        return cls(**given, retry_on=classes, **fields)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _need_no_codes_with_classes(cls, fields: Any) -> Any:
+        if isinstance(fields, dict) and fields.get("retry_on") and "auto_retry_for" not in fields:
+            return {**fields, "auto_retry_for": [RETRY_CODE]}
+        return fields
+
+    if not TYPE_CHECKING:  # type checkers should see the fields, not **data
+
+        def __init__(self, **data: object) -> None:
+            try:
+                super().__init__(**data)
+            except ValidationError as error:
+                raise _refusal(error) from None
+
+        # Pydantic must not treat this as a custom __init__: policies in rows are read without it.
+        __init__.__pydantic_base_init__ = True
+
+    @field_validator("auto_retry_for", mode="before")
+    @classmethod
+    def _refuse_classes(cls, codes: object) -> object:
+        if isinstance(codes, (str, type)):
+            raise ValueError(f"must be a list of error codes, not {_name(codes)}")  # noqa: TRY004
+        for code in codes if isinstance(codes, (list, tuple)) else ():
+            if isinstance(code, type):
+                raise ValueError(  # noqa: TRY004
+                    f"takes error codes, not the class {_name(code)}: "
+                    f"write retry_on=[{_name(code)}]"
+                )
+        return codes
 
     @field_validator("auto_retry_for")
     @classmethod
@@ -84,26 +142,77 @@ class RetryPolicy(BaseModel):
         return self
 
     def delay_seconds(self, retry_number: int, *, random: Random) -> float:
-        """Return the wait before retry 1, 2, …; it is at least one second."""
+        """Return the wait before retry 1, 2, …; jitter takes none below one second."""
         if self.backoff_strategy == "fixed":
             delay = float(self.intervals[min(retry_number, len(self.intervals)) - 1])
         else:
             delay = float(self.intervals[0] * 2 ** (retry_number - 1))
+        if self.max_interval is not None:
+            delay = min(delay, float(self.max_interval))
+        least = min(delay, 1.0)
         if self.jitter:
             delay *= random.uniform(0.75, 1.25)
-        return max(delay, 1.0)
+        return max(delay, least)
+
+
+def never_retried(codes: Iterable[str]) -> list[str]:
+    """Those of the codes that cannot cause a retry."""
+    return [
+        str(code)
+        for code in codes
+        if code in BUILTIN_CODE_REGISTRY and code not in RETRYABLE_BUILT_IN
+    ]
 
 
 def retry_delay_s(
-    policy: RetryPolicy | None, error_code: str | None, attempt: int, *, random: Random
+    policy: RetryPolicy | None,
+    error_code: str | None,
+    attempt: int,
+    *,
+    random: Random,
+    wish: float | None = None,
 ) -> float | None:
     """Return seconds until the next attempt, or `None` if the policy does not retry this error.
 
+    `wish` is what the attempt itself asked for: seconds, or `BY_POLICY`.
+
     The database decides under the row lock whether retries are left and the deadline allows one.
     """
-    if policy is None or error_code is None or error_code not in policy.auto_retry_for:
+    if policy is None:
         return None
-    if error_code in BUILTIN_CODE_REGISTRY and error_code not in _RETRYABLE_BUILT_IN:
+    if wish is not None:
+        number = max(1, min(attempt, policy.max_retries))
+        return wish if wish >= 0 else policy.delay_seconds(number, random=random)
+    if error_code is None or error_code not in policy.auto_retry_for:
+        return None
+    if never_retried([error_code]):
         return None
     # Attempt numbers keep growing after a manual requeue; then the last interval applies.
     return policy.delay_seconds(max(1, min(attempt, policy.max_retries)), random=random)
+
+
+def _refusal(error: ValidationError) -> ConfigurationError:
+    """All mistakes of a policy in one error of ours."""
+    found = error.errors(include_url=False, include_context=False)
+    said = [_told(item["loc"], item["msg"].removeprefix("Value error, ")) for item in found]
+    values = [
+        f"{'.'.join(map(str, item['loc']))}={item['input']!r}"
+        for item in found
+        if item["loc"] and item["type"] != "missing"
+    ]
+    return ConfigurationError(
+        f"RetryPolicy: {'; '.join(dict.fromkeys(said))}",
+        ErrorCode.TASK_INVALID_OPTIONS,
+        notes=[f"found {value}" for value in dict.fromkeys(values)],
+        help_text='for example RetryPolicy.fixed([60, 300], auto_retry_for=["RATE_LIMITED"]),\n'
+        'or RetryPolicy.exponential(30, max_retries=5, auto_retry_for=["RATE_LIMITED"])',
+    )
+
+
+def _told(place: tuple[int | str, ...], text: str) -> str:
+    first = str(place[0]) if place else ""
+    return text if not first or text.startswith(first) else f"{first}: {text}"
+
+
+def _name(value: object) -> str:
+    return value.__name__ if isinstance(value, type) else repr(value)

@@ -101,6 +101,12 @@ class Claimer:
         self._to_ask_when_due = _ToldQueues()
         self._due_at: float | None = None
         self._due_asked_at = 0.0
+        self._taken_count = 0
+
+    @property
+    def is_exhausted(self) -> bool:
+        """Whether this worker has taken all the tasks it may take in its life."""
+        return 0 < self._context.settings.max_tasks <= self._taken_count
 
     def wake(self, queue_name: str | None = None) -> None:
         """There may be something to claim, in this queue or in any."""
@@ -125,7 +131,7 @@ class Claimer:
             claimed = await self._connection.persistently_until(stopping, "claiming", self.run_once)
             if claimed != (0,) or stopping.is_set():
                 continue
-            if self._is_idle():
+            if self._is_idle() or self.is_exhausted:
                 on_idle()
             await self._sleep(stopping)
 
@@ -172,6 +178,7 @@ class Claimer:
         tasks: Sequence[HeldTask],
     ) -> None:
         """Take over what is committed: first the permit, then the tasks, which may need it."""
+        self._taken_count += len(tasks)
         for row in rows:
             if isinstance(row, Granted) and request.permit is not None:
                 self._holdings.dispatcher.grant(request.permit, row.voided)
@@ -242,9 +249,12 @@ class Claimer:
         full = [more and not sparse for more, sparse in zip(wanted, self._is_sparse, strict=True)]
         share = _MAX_ROWS // max(1, sum(full))
         claims = self._buffer_room()
+        left = self._left_to_take()
         requests: list[LaneRequest] = []
         for index, lane in enumerate(lanes.all):
             starts = min(lane.room(may_prefetch=may_prefetch), share) if wanted[index] else 0
+            starts = min(starts, left)
+            left -= starts
             child_pids: list[int] | None = None
             if lane.kind == "process":
                 child_pids = lane.pids(starts, context.identity.pid)
@@ -254,16 +264,23 @@ class Claimer:
                     starts=starts,
                     claims=claims[index],
                     child_pids=child_pids,
-                    # A single lane has no backlog of others to walk over.
-                    is_sparse=self._is_sparse[index] and len(lanes.all) > 1,
+                    # A lane of all names has no backlog of others to walk over.
+                    is_sparse=self._is_sparse[index]
+                    and (len(lanes.all) > 1 or lanes.names[index].only_names is not None),
                     only_names=lanes.names[index].only_names,
                     except_names=lanes.names[index].except_names,
                 )
             )
         return requests
 
+    def _left_to_take(self) -> int:
+        limit = self._context.settings.max_tasks
+        return limit - self._taken_count if limit else _MAX_ROWS
+
     def _buffer_room(self) -> list[int]:
         """How many more rows of each lane may wait in the buffer."""
+        if self._context.settings.max_tasks:  # each of them starts at once
+            return [0] * len(self._lanes.all)
         buffer = self._holdings.buffer
         room = buffer.room(self._context.config.prefetch_buffer or 0)
         limit = self._context.settings.max_claim_per_worker

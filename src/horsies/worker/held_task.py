@@ -88,6 +88,7 @@ class Completion(NamedTuple):
     retry_delay_s: float | None = None
     log: str | None = None
     log_truncated: bool = False
+    duration_s: float | None = None
 
     @property
     def size(self) -> int:

@@ -17,6 +17,7 @@ class WorkerIdentity(NamedTuple):
     host_key: str = ""
 
 
-def own_identity() -> WorkerIdentity:
-    """A new worker in this process."""
-    return WorkerIdentity(str(uuid.uuid4()), socket.gethostname(), os.getpid(), host_key())
+def own_identity(worker_id: str | None = None) -> WorkerIdentity:
+    """A new worker in this process; an id that is given must be its own as long as it lives."""
+    own_id = worker_id or str(uuid.uuid4())
+    return WorkerIdentity(own_id, socket.gethostname(), os.getpid(), host_key())

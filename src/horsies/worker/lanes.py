@@ -124,13 +124,20 @@ def make_lanes(app: Horsies, settings: WorkerConfig, begun_slots: BegunSlots | N
         name: task.definition.execution for name, task in app.tasks.items()
     }
     present = _lane_kinds(kinds)
-    capture = CaptureSettings(app.config.capture_task_output, app.config.task_log_max_bytes)
+    if app.resolver is not None and "process" not in present:
+        present = _only_present(kinds)
+        present.insert(0, "process")
+    config = app.config
+    capture = CaptureSettings(
+        config.capture_task_output, config.task_log_max_bytes, settings.echoes_output
+    )
     definitions = AppDefinitions(app, begun_slots)
     lanes: list[Lane] = []
     for kind in present:
         executor: Executor
         slots = settings.concurrency
-        if kind == "process" and kind in kinds.values():
+        has_children = kind == "process" and (kind in kinds.values() or app.resolver is not None)
+        if has_children and not settings.is_in_process:
             slots = settings.processes
             executor = ProcessExecutor(
                 slots,
@@ -138,20 +145,30 @@ def make_lanes(app: Horsies, settings: WorkerConfig, begun_slots: BegunSlots | N
                 max_tasks_per_child=settings.max_tasks_per_child,
                 max_memory_per_child_mb=settings.max_memory_per_child_mb,
                 capture=capture,
+                grace_seconds=settings.grace_s,
                 begun=begun_slots,
             )
-        elif kind == "blocking":
+        elif kind == "blocking" or has_children:
             slots = settings.thread_count
             executor = ThreadExecutor(definitions, slots, capture=capture)
         else:
             # Also lane 1 of an app without process tasks: unknown names only get their error here.
             executor = InLoopExecutor(definitions, slots, capture=capture)
         lanes.append(Lane(kind, executor, slots, ahead_limit=_MAX_AHEAD // len(present)))
-    return Lanes(lanes, _lane_names(present, kinds))
+    names = _lane_names(present, kinds)
+    if config.unknown_tasks == "leave":
+        names[0] = LaneNames(
+            only_names=sorted(n for n, kind in kinds.items() if kind == present[0])
+        )
+    return Lanes(lanes, names)
+
+
+def _only_present(kinds: Mapping[str, Execution]) -> list[Execution]:
+    return [kind for kind in EXECUTIONS if kind in set(kinds.values())]
 
 
 def _lane_kinds(kinds: Mapping[str, Execution]) -> list[Execution]:
-    present: list[Execution] = [kind for kind in EXECUTIONS if kind in set(kinds.values())]
+    present = _only_present(kinds)
     if len(present) > 1 and "process" not in present:
         present.insert(0, "process")
     return present or ["async"]

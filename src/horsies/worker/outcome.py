@@ -80,6 +80,7 @@ def _judge_delivered(task: HeldTask, delivered: Delivered, random: Random) -> Co
             delivered.result,
             log=delivered.log,
             log_truncated=delivered.log_truncated,
+            duration_s=delivered.duration_s,
         )
     return Completion(
         task,
@@ -88,9 +89,10 @@ def _judge_delivered(task: HeldTask, delivered: Delivered, random: Random) -> Co
         attempt_outcome="FAILED",
         error_code=delivered.error_code,
         error_message=delivered.error_message,
-        retry_delay_s=_delay(task, delivered.error_code, random),
+        retry_delay_s=_delay(task, delivered.error_code, random, delivered.retry_wish),
         log=delivered.log,
         log_truncated=delivered.log_truncated,
+        duration_s=delivered.duration_s,
     )
 
 
@@ -127,6 +129,8 @@ def _failed(task: HeldTask, error: TaskError) -> Completion:
     )
 
 
-def _delay(task: HeldTask, code: str | None, random: Random) -> float | None:
+def _delay(
+    task: HeldTask, code: str | None, random: Random, wish: float | None = None
+) -> float | None:
     policy = parse_task_options(task.task_options).retry_policy
-    return retry_delay_s(policy, code, task.attempt, random=random)
+    return retry_delay_s(policy, code, task.attempt, random=random, wish=wish)

@@ -4,8 +4,10 @@ import os
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cached_property
+from typing import Literal
 
 from horsies.config import AppConfig, QueueMode
+from horsies.executors.base import STOP_GRACE_SECONDS
 from horsies.worker.identity import WorkerIdentity
 
 
@@ -25,6 +27,13 @@ class WorkerConfig:
     is_burst: bool = False
     drain_timeout_s: float | None = None
     has_scheduler: bool = False
+    worker_id: str | None = None
+    max_tasks: int = 0
+    grace_s: float = STOP_GRACE_SECONDS
+    logged_tasks: Literal["all", "failures", "none"] = "all"
+    echoes_output: bool = False
+    stops_after_one: bool = False  # of each queue and kind, for tests
+    is_in_process: bool = False  # plain functions run in threads here, not in children
 
     @property
     def thread_count(self) -> int:

@@ -2,11 +2,12 @@
 
 import asyncio
 import gc
+import inspect
 import logging
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import FrameType
 
 from horsies.app import Horsies
@@ -45,13 +46,15 @@ async def serve(app: Horsies, settings: WorkerConfig, signals: Sequence[signal.S
     _logger.info("Concurrency config: %s", _concurrency(app.config, settings))
     failure: BaseException | None = None
     try:
+        await _run_start_hooks(app)
         await worker.run()
-    except* (DatabaseLostError, ExecutorStartError) as group:
+    except* (DatabaseLostError, ExecutorStartError, StartHookError) as group:
         failure = group.exceptions[0]
     finally:
         for number in signals:
             # All is done: a signal that is sent once more must not end us with its own code.
             signal.signal(number, signal.SIG_IGN)
+        await _run_stop_hooks(app)
         await app.get_broker().close_async()
     code = 0 if failure is None else _failed(failure)
     _logger.info("worker stopped")
@@ -60,6 +63,33 @@ async def serve(app: Horsies, settings: WorkerConfig, signals: Sequence[signal.S
         logging.shutdown()
         os._exit(code)
     return code
+
+
+async def _run_hook(hook: Callable[[], object]) -> None:
+    result = hook()
+    if inspect.isawaitable(result):
+        await result
+
+
+class StartHookError(Exception):
+    """A hook at the start of the worker raised, so the worker does not start."""
+
+
+async def _run_start_hooks(app: Horsies) -> None:
+    for hook in app.worker_start_hooks:
+        try:
+            await _run_hook(hook)
+        except Exception as error:  # user code: hooks
+            name = getattr(hook, "__qualname__", repr(hook))
+            raise StartHookError(f"{name} raised {type(error).__name__}: {error}") from error
+
+
+async def _run_stop_hooks(app: Horsies) -> None:
+    for hook in app.worker_stop_hooks:
+        try:
+            await _run_hook(hook)
+        except Exception:  # user code: hooks; the others and the clean stop go on
+            _logger.exception("a hook at the stop of the worker raised")
 
 
 def _obey_signals(worker: Worker, signals: Sequence[signal.Signals]) -> None:
@@ -141,10 +171,13 @@ def _print_banner(app: Horsies, worker: Worker) -> None:
     queues = ", ".join(queue.name for queue in worker.context.queues)
     names = app.list_tasks()
     shown = ", ".join(names[:10]) + (f" and {len(names) - 10} more" if len(names) > 10 else "")
+    settings = worker.context.settings
     lines = [
         f"horsies {__version__} · {app.role} · pid {identity.pid} on {identity.hostname}",
+        f"  app       {settings.app_locator or 'in this process'}",
         f"  database  {mask_url(app.get_broker().database.address.url)}",
         f"  queues    {queues}",
+        f"  slots     {', '.join(f'{lane.slots} {lane.kind}' for lane in worker.lanes.all)}",
         f"  tasks     {shown or 'none'}",
     ]
     print("\n".join(lines), file=sys.stderr, flush=True)

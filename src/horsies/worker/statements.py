@@ -101,6 +101,18 @@ def start_tasks(
     )
 
 
+def start_one(task_id: str, identity: WorkerIdentity) -> Statement[HeldTask]:
+    """T2 and T4 for one task by its id."""
+    return call(
+        "start_one",
+        HeldTask,
+        wanted_id=task_id,
+        owner_id=identity.worker_id,
+        hostname=identity.hostname,
+        own_pid=identity.pid,
+    )
+
+
 def return_tasks(owner_id: str, tasks: Sequence[HeldTask]) -> Statement[Receipt]:
     """T13: claims given back unstarted."""
     ordered = sorted(tasks, key=lambda task: task.task_id)
@@ -278,3 +290,14 @@ def hold_worker_lock(worker_id: str) -> Statement[Scalar]:
 def cancel_requests(worker_id: str) -> Statement[Scalar]:
     """Running tasks of this worker that someone asked to end."""
     return Statement(query("worker", "cancel_requests"), {"worker_id": worker_id}, Scalar)
+
+
+class WaitingName(NamedTuple):
+    task_name: str
+    waiting_count: int
+
+
+def unknown_tasks(queues: Sequence[str], names: Sequence[str]) -> Statement[WaitingName]:
+    """The names of waiting tasks that are none of these, among the first of each queue."""
+    parameters = {"queues": list(queues), "names": list(names)}
+    return Statement(query("worker", "unknown_tasks"), parameters, WaitingName)

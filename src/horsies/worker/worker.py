@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import psycopg
 
 from horsies.app import Horsies
-from horsies.codec.results import UNTYPED, read_result
 from horsies.database.statement import is_transient
 from horsies.executors.in_loop import InLoopExecutor
 from horsies.recovery.begun_slots import BegunSlots, create_begun_slots
@@ -20,6 +19,7 @@ from horsies.worker.claim_request import PermitRequest
 from horsies.worker.claimer import Claimer
 from horsies.worker.completer import Completer, Recorded
 from horsies.worker.dispatcher import Dispatcher
+from horsies.worker.failure_hooks import call_failure_hooks
 from horsies.worker.hand_back import HandBack
 from horsies.worker.heartbeat import Heartbeat
 from horsies.worker.holdings import Holdings
@@ -35,6 +35,8 @@ from horsies.worker.service_connection import Outage, ServiceConnection
 from horsies.worker.settings import WorkerConfig, WorkerContext
 from horsies.worker.snapshots import SnapshotEvents, Snapshots
 from horsies.worker.stopped_nodes import StoppedNodes
+from horsies.worker.task_log import TaskLog, what_goes_on, what_is_left
+from horsies.worker.unknown_tasks import unknown_tasks_reports
 from horsies.worker.workflow_service import WorkflowService
 
 _logger = logging.getLogger("horsies.worker")
@@ -51,7 +53,9 @@ class Worker:
 
     def __init__(self, app: Horsies, settings: WorkerConfig) -> None:
         self._app = app
-        self.context = context = WorkerContext(app.config, settings, own_identity())
+        self.context = context = WorkerContext(
+            app.config, settings, own_identity(settings.worker_id)
+        )
         self.stopping = asyncio.Event()
         self.stopping_now = asyncio.Event()
         self.ready = asyncio.Event()
@@ -76,9 +80,10 @@ class Worker:
         self._finishing = connect("horsies finish", 1.0)  # results do not wait for locked rows
         self._serving = connect("horsies service", 10.0)
         worker_id = context.identity.worker_id
+        self.task_log = TaskLog(settings.logged_tasks)
         self._begun_slots = create_begun_slots(worker_id)
-        self._lanes = make_lanes(app, settings, self._begun_slots)
-        permits = Permits(self._lanes.all)
+        self.lanes = make_lanes(app, settings, self._begun_slots)
+        permits = Permits(self.lanes.all)
         self._completer = Completer(
             self._finishing,
             worker_id,
@@ -89,18 +94,18 @@ class Worker:
         )
         self._dispatcher = Dispatcher(
             app.config,
-            self._lanes.all,
+            self.lanes.all,
             self._completer,
             permits,
             self._begun_slots,
             self._on_slot_freed,
             app.definition,
         )
-        self._buffer = Buffer(self._claiming, context.identity, self._lanes.all, self._dispatcher)
+        self._buffer = Buffer(self._claiming, context.identity, self.lanes.all, self._dispatcher)
         self._holdings = Holdings(self._buffer, self._dispatcher, self._completer)
         self._claim_news = ClaimNews(self._serving, self._holdings)
         self._claimer = Claimer(
-            context, self._claiming, self._lanes, self._holdings, self._claim_news
+            context, self._claiming, self.lanes, self._holdings, self._claim_news
         )
         self._retry_notifier = RetryNotifier(self._serving)
         self._cancel_watch = CancelWatch(self._serving, self._dispatcher, worker_id)
@@ -116,7 +121,7 @@ class Worker:
 
     async def run(self) -> None:
         """Work until told to stop, then hand back what is unstarted and finish what runs."""
-        for lane in self._lanes.all:
+        for lane in self.lanes.all:
             await lane.executor.start()
         pings = PingAnswers(self.context, self._serving, self._dispatcher)
         heard = Heard(
@@ -164,7 +169,7 @@ class Worker:
         finally:
             if listener is not None:
                 await asyncio.to_thread(listener.close)
-            for lane in self._lanes.all:
+            for lane in self.lanes.all:
                 await lane.executor.close(kill=True)
             for connection in (self._claiming, self._finishing, self._serving):
                 await connection.close()
@@ -195,6 +200,7 @@ class Worker:
             ),
             HandBack(self._dispatcher),
             NodeMarks(self._serving, self._dispatcher),
+            *unknown_tasks_reports(self._app, self._serving, self.context.queues),
             Reaper(self._serving, recovery, host_key=identity.host_key),
             DeathWatch(
                 self._serving,
@@ -239,17 +245,14 @@ class Worker:
         """Whether a coroutine that ignores its cancellation still holds the event loop."""
         return any(
             isinstance(lane.executor, InLoopExecutor) and lane.executor.abandoned_count
-            for lane in self._lanes.all
+            for lane in self.lanes.all
         )
 
     def describe(self) -> str:
         """Say what the worker is doing, for an operator who sends SIGUSR1."""
         running = list(self._dispatcher.running.values())
-        shown = ", ".join(f"{task.task_name} {task.task_id}" for task in running[:20])
-        return (
-            f"{len(running)} running, {len(self._buffer.tasks)} claimed, "
-            f"{len(self._completer.held_ids())} outcomes to write: {shown or 'idle'}"
-        )
+        unwritten_count = len(self._completer.held_ids())
+        return what_goes_on(running, len(self._buffer.tasks), unwritten_count)
 
     def stop(self) -> None:
         """First call: finish what runs. Second call: end it now."""
@@ -270,9 +273,7 @@ class Worker:
             _logger.warning("could not hand claims back, their leases will expire: %s", error)
         running = self._dispatcher.running
         if returned or running:
-            _logger.info(
-                "stopping: %d claims handed back, %d tasks to finish", returned, len(running)
-            )
+            _logger.info("stopping: %s", what_is_left(returned, list(running.values())))
         try:
             async with asyncio.timeout(self.context.settings.drain_timeout_s):
                 await self._until_free_or_stopped()
@@ -283,7 +284,7 @@ class Worker:
             _logger.warning("stopping now: %d running tasks are ended", len(running))
             self._interrupt()
             self._dispatcher.give_back_accepted()
-            for lane in self._lanes.all:
+            for lane in self.lanes.all:
                 await lane.executor.close(kill=True)
 
     async def _until_free_or_stopped(self) -> None:
@@ -305,17 +306,21 @@ class Worker:
             self._dispatcher.stop(task_id, "drain")
 
     def _on_slot_freed(self) -> None:
+        if self.context.settings.stops_after_one and not self.stopping.is_set():
+            self.stop()
         self._claimer.slot_freed()
         self._changed.set()
 
     def _on_idle(self) -> None:
-        if self.context.settings.is_burst and self._workflows.is_settled:
+        is_done = self.context.settings.is_burst and self._workflows.is_settled
+        if is_done or self._claimer.is_exhausted:
             self.stop()
 
     def _on_granted(self, permit: PermitRequest, voided: Sequence[int | None]) -> None:
         self._dispatcher.grant(permit, voided)
 
     def _on_recorded(self, recorded: Sequence[Recorded]) -> None:
+        self.task_log.record(recorded)
         for one in recorded:
             task = one.completion.task
             self._dispatcher.settle(task)
@@ -324,7 +329,7 @@ class Worker:
             if one.outcome == "retried" and one.retry_after_s is not None:
                 self._retry_notifier.add(task.task_id, task.queue_name, one.retry_after_s)
             elif one.outcome == "failed":
-                self._call_failure_hooks(one)
+                call_failure_hooks(self._app.failure_hooks, one)
             elif one.outcome == "claim_lost":
                 _logger.warning("task %s: its claim was lost, the result is dropped", task.task_id)
         if self._looks_after_workflows and any(
@@ -334,21 +339,3 @@ class Worker:
         if self.context.settings.is_burst and not self._dispatcher.running:
             self._claimer.wake()  # whether that was all
         self._claimer.slot_freed()
-
-    def _call_failure_hooks(self, recorded: Recorded) -> None:
-        if not self._app.failure_hooks:
-            return
-        task = recorded.completion.task
-        error = read_result(recorded.completion.result, UNTYPED).err_value
-        for hook in self._app.failure_hooks:
-            try:
-                hook(
-                    task_id=task.task_id,
-                    task_name=task.task_name,
-                    attempt=task.attempt,
-                    error=error,
-                )
-            except Exception:  # user code: failure hooks
-                _logger.exception(
-                    "a failure hook raised; the failure of task %s stands", task.task_id
-                )

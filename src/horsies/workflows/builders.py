@@ -17,7 +17,7 @@ from horsies.errors import (
     WorkflowValidationError,
     location_of,
 )
-from horsies.tasks.checks import resolve_annotations
+from horsies.tasks.annotations import resolve_annotations
 from horsies.tasks.queues import ResolvedQueue, resolve_queue
 from horsies.workflows.nodes import TaskNode
 from horsies.workflows.spec import AppRules, SpecBroker, WorkflowSpec

@@ -12,7 +12,7 @@ from horsies.codec.unions import members
 from horsies.codes import ErrorCode
 from horsies.errors import WorkflowValidationError
 from horsies.result import Err
-from horsies.tasks.checks import resolve_annotations
+from horsies.tasks.annotations import resolve_annotations
 from horsies.tasks.definition import TaskDefinition
 from horsies.workflows.factory import NodeReference
 from horsies.workflows.nodes import UNKNOWN_TYPE, SubWorkflowNode, TaskNode

@@ -20,6 +20,9 @@ class WorkflowStartError:
     workflow_id: str
     exception: BaseException | None = None
 
+    def __str__(self) -> str:
+        return f"{self.code}: {self.message}"
+
 
 @dataclass(frozen=True, slots=True)
 class HandleOperationError:
@@ -30,6 +33,9 @@ class HandleOperationError:
     retryable: bool
     workflow_id: str
     exception: BaseException | None = None
+
+    def __str__(self) -> str:
+        return f"{self.code}: {self.message}"
 
 
 WorkflowStartResult: TypeAlias = Result[T, WorkflowStartError]

@@ -104,3 +104,19 @@ async def info_is_typed() -> None:
     assert_type((await handle.info_async(include_log=True)).unwrap(), TaskInfo | None)
     assert_type(handle.cancel().unwrap(), bool)
     assert_type(handle.rerun().unwrap(), TaskHandle[int] | None)
+
+
+async def values_or_exceptions() -> None:
+    assert_type(add.send_or_raise(1, label="x"), TaskHandle[int])
+    assert_type(add.send_or_raise(1).result(timeout_ms=1_000), int)
+    assert_type(await (await fetch.send_or_raise_async("x")).result_async(), bytes)
+    add.send_many([add.bind(1, 2), add.bind(3, label="x")]).unwrap()
+
+
+def key(order: int) -> str:
+    return f"order {order}"
+
+
+@app.task("ship", priority=3, tags=["shop"], delay=5, unique_key=key)
+def ship(order: int) -> int:
+    return order

@@ -55,3 +55,10 @@ def wrong_results() -> None:
 
 def wrong_names() -> None:
     print(horsies.Hosries)  # refused
+
+
+def wrong_calls_in_bulk() -> None:
+    add.send_many([add.bind("1")])  # refused
+    add.send_or_raise("1")  # refused
+    text: str = add.send_or_raise(1).result()  # refused
+    print(text)

@@ -82,3 +82,23 @@ where l.granted and l.pid <> pg_backend_pid()
             ('x' || left(encode(sha256(convert_to(
                 'horsies:schema:' || current_database() || ':' || %(schema)s, 'UTF8')), 'hex'), 16))::bit(64)::bigint)
 order by 1 limit 20;
+
+-- name: drop_everything
+-- All tables, views of theirs and functions of ours in the current schema, also those that a later release has made.
+do $$
+declare
+    known record;
+begin
+    for known in
+        select c.relname from pg_class c
+        where c.relnamespace = quote_ident(current_schema())::regnamespace and c.relkind = 'r' and starts_with(c.relname, 'horsies_')
+    loop
+        execute format('drop table if exists %I cascade', known.relname);
+    end loop;
+    for known in
+        select p.oid::regprocedure as name from pg_proc p
+        where p.pronamespace = quote_ident(current_schema())::regnamespace and starts_with(p.proname, 'horsies_')
+    loop
+        execute format('drop routine if exists %s cascade', known.name);
+    end loop;
+end $$;

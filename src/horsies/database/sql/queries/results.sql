@@ -19,3 +19,9 @@ from horsies_tasks t where t.id = %(task_id)s;
 select a.task_id, a.attempt, a.outcome, a.will_retry, a.started_at, a.finished_at, a.error_code, a.error_message,
     a.failed_reason, a.worker_id, a.worker_hostname, a.worker_pid, a.worker_process_name
 from horsies_task_attempts a where a.task_id = %(task_id)s order by a.attempt desc limit 1000;
+
+-- name: why_unfinished
+select t.status, t.queue_name, t.started_at, t.enqueued_at > horsies_now() as is_early,
+    exists (select from horsies_worker_states w
+            where w.snapshot_at > horsies_now() - interval '30 seconds' and t.queue_name = any (w.queues)) as is_served
+from horsies_tasks t where t.id = %(task_id)s;

@@ -19,3 +19,11 @@ select pg_try_advisory_lock(horsies_lock_key('worker:' || %(worker_id)s));
 select t.id from horsies_tasks t
 where t.claimed_by_worker_id = %(worker_id)s and t.cancel_requested_at is not null and t.status = 'RUNNING'
 limit 1000;
+
+-- name: unknown_tasks
+select w.task_name, count(*) from (
+    select t.task_name from horsies_tasks t
+    where t.status = 'PENDING' and not t.is_held and t.queue_name = any (%(queues)s::text[]) and t.enqueued_at <= horsies_now()
+    limit 10000) w
+where not w.task_name = any (%(names)s::text[])
+group by w.task_name order by count(*) desc limit 20;

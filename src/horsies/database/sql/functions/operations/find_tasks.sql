@@ -1,5 +1,5 @@
 -- horsies_find_tasks: the ids of tasks that match a filter, newest first, and where the search stopped.
--- Caller: the statements find_ids, list_tasks and count_found in queries/operations.sql.  Locks: none; it only reads, so a replica will do.
+-- Caller: the statements list_tasks, find_ids and count_found.  Locks: none; it only reads, so a replica will do.
 -- wanted: the filter, as operations/filters.py writes it.
 -- walk: which index the search follows. 'id': the primary key, newest id first; 'in_flight': what was claimed last comes first;
 --   'ended': what ended last comes first, for the ended states in the filter.
@@ -20,6 +20,7 @@ declare
         ($1 -> 'statuses' is null or $1 -> 'statuses' ? e.status)
         and ($1 ->> 'queue_name' is null or e.queue_name = $1 ->> 'queue_name')
         and ($1 ->> 'task_name' is null or e.task_name like $1 ->> 'task_name')
+        and ($1 -> 'task_names' is null or $1 -> 'task_names' ? e.task_name)
         and ($1 ->> 'error_code' is null or e.error_code like $1 ->> 'error_code')
         and ($1 ->> 'tag' is null or $1 ->> 'tag' = any (e.tags))
         and ($1 ->> 'worker' is null or starts_with(e.claimed_by_worker_id, $1 ->> 'worker') or e.worker_hostname = $1 ->> 'worker')

@@ -1,0 +1,1 @@
+"""Horsies inside other frameworks, one folder each; nothing of ours imports them."""

@@ -1,0 +1,39 @@
+"""Model fields for what the engine's columns hold."""
+
+import uuid
+from typing import Any
+
+from django.core.exceptions import ValidationError
+from django.db import models
+
+
+class TextUUIDField(models.CharField):
+    """A UUID in Python, text in the database: the engine's ids, compared by their index."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        kwargs["max_length"] = 36
+        super().__init__(*args, **kwargs)
+
+    def from_db_value(self, value: Any, _expression: Any, _connection: Any) -> Any:
+        return self.to_python(value)
+
+    def to_python(self, value: Any) -> uuid.UUID | None:
+        if value is None or isinstance(value, uuid.UUID):
+            return value
+        try:
+            return uuid.UUID(value)
+        except (AttributeError, TypeError, ValueError):
+            raise ValidationError(
+                "“%(value)s” is not a valid UUID.", code="invalid", params={"value": value}
+            ) from None
+
+    def get_prep_value(self, value: Any) -> str | None:
+        found = self.to_python(value)
+        return None if found is None else str(found)
+
+
+class TextArrayField(models.Field):
+    """An array of texts, read as a list; Django's own needs an app of its own in INSTALLED_APPS."""
+
+    def db_type(self, connection: Any) -> str:
+        return "text[]"

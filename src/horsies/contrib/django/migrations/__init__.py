@@ -1,0 +1,1 @@
+"""The engine's schema as migrations of Django."""

@@ -1,0 +1,41 @@
+"""The status of a task and of the workers, as JSON and as a page."""
+
+from typing import Any
+
+from django.core.exceptions import ValidationError
+from django.http import HttpResponse, JsonResponse
+from django.shortcuts import render
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_safe
+
+from horsies.contrib.django.access import refusal
+from horsies.contrib.django.actions import perform
+from horsies.contrib.django.health import check_health
+from horsies.contrib.django.models import Task
+from horsies.results.status import status
+
+
+@never_cache
+@require_safe
+def task(request: Any, task_id: str) -> HttpResponse:
+    """One task: JSON with `Accept: application/json` or `?type=json`, else a page."""
+    wants_json = request.GET.get("type") == "json" or not request.accepts("text/html")
+    try:
+        row = Task.objects.get(pk=task_id)
+    except (Task.DoesNotExist, ValidationError):
+        return JsonResponse({"error": "there is no such task", "id": task_id}, status=404)
+    if (refused := refusal(request, row)) is not None:
+        return refused
+    shown = perform(status(str(row.pk))) or {}
+    shown["log"] = shown.get("log") if row.log else None
+    if wants_json:
+        return JsonResponse(shown)
+    return render(request, "horsies/task_status.html", {"task": row, "shown": shown})
+
+
+@never_cache
+@require_safe
+def healthz(_request: Any) -> HttpResponse:
+    """200 when all is well, 503 otherwise."""
+    health = check_health()
+    return JsonResponse(health.as_dict(), status=200 if health.is_healthy else 503)

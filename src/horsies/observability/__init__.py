@@ -1,0 +1,1 @@
+"""What a worker tells people and machines about its work."""

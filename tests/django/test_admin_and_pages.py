@@ -1,0 +1,308 @@
+"""E-28 to E-32: admin, pages, commands for operators, helpers for tests."""
+
+import io
+import json
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Permission, User
+from django.core.management import call_command
+from django.db import connection
+from django.test import Client, TestCase, override_settings
+from django.urls import reverse
+from django.utils import timezone
+
+from horsies import CronSchedule, ScheduleConfig, TaskSchedule
+from horsies.contrib.django import health, testing
+from horsies.contrib.django.models import ReadOnlyModel, ScheduleState, Task, TaskAttempt
+from horsies.contrib.django.testing import (
+    EnqueueRecorder,
+    assert_enqueued,
+    run_pending,
+)
+from support.django_project.shop import tasks
+from support.django_project.shop.models import Note
+from support.eventually import eventually
+
+CHANGELIST = "admin:horsies_task_changelist"
+
+
+def act(client: Client, action: str, *ids: str, model: str = "horsies_task") -> str:
+    """Choose rows and an action, as the page's form does; what the page then says."""
+    data = {"action": action, "_selected_action": ids}
+    answer = client.post(reverse(f"admin:{model}_changelist"), data, follow=True)
+    assert answer.status_code == 200
+    return answer.content.decode()
+
+
+def fill(count: int) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "insert into horsies_tasks "
+            "(id, task_name, queue_name, status, enqueue_sha, completed_at) "
+            " select gen_random_uuid()::text, 'shop.tasks.old', 'default', 'COMPLETED', 'x', now()"
+            " from generate_series(1, %s)",
+            [count],
+        )
+        cursor.execute("analyze horsies_tasks")
+
+
+@pytest.mark.django_db
+def test_e28_a_large_table_is_not_counted(
+    admin_client: Client, django_assert_max_num_queries: Any
+) -> None:
+    fill(100_000)
+    result = tasks.fail.enqueue("<script>alert(1)</script>")
+    run_pending()
+    with django_assert_max_num_queries(14) as queries:
+        page = admin_client.get(reverse(CHANGELIST))
+    with django_assert_max_num_queries(12):
+        detail = admin_client.get(reverse("admin:horsies_task_change", args=[result.id]))
+
+    assert page.status_code == detail.status_code == 200
+    counts = [q["sql"] for q in queries.captured_queries if "COUNT(*)" in q["sql"]]
+    assert counts
+    assert all("LIMIT" in sql for sql in counts)
+    text = detail.content.decode()
+    assert "<script>alert(1)</script>" not in text
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in text
+    assert "ValueError" in text
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("what", ["add", "delete", "change"])
+def test_e28_nothing_is_added_changed_or_deleted(admin_client: Client, what: str) -> None:
+    result = tasks.add.enqueue(1, 2)
+    args = [] if what == "add" else [result.id]
+
+    answer = admin_client.post(reverse(f"admin:horsies_task_{what}", args=args), {"task_name": "x"})
+
+    assert answer.status_code == 403
+    assert Task.objects.get().task_name == tasks.add.module_path
+
+
+@pytest.mark.django_db
+def test_e28_search_by_the_beginning_of_an_id(admin_client: Client) -> None:
+    result = tasks.add.enqueue(1, 2)
+    found = admin_client.get(reverse(CHANGELIST), {"q": result.id[:13]}).content.decode()
+    nothing = admin_client.get(reverse(CHANGELIST), {"q": "ffffff"}).content.decode()
+
+    assert result.id in found
+    assert result.id not in nothing
+
+
+@pytest.mark.seed("S91", "S92", "S93")
+@pytest.mark.django_db
+def test_e29_enqueue_and_cancel_need_their_permissions(admin_client: Client) -> None:
+    failed, done, waiting = (
+        tasks.fail.enqueue("x"),
+        tasks.add.enqueue(1, 2),
+        tasks.add.enqueue(3, 4),
+    )
+    testing.run_one(failed.id)
+    testing.run_one(done.id)
+    running = tasks.add.enqueue(5, 6)
+    with override_settings(HORSIES={"READONLY_MODELS": False}):
+        Task.objects.filter(pk=running.id).update(status="RUNNING")
+    said = act(admin_client, "enqueue_tasks", failed.id, done.id, running.id)
+    cancelled = act(admin_client, "cancel_tasks", waiting.id, done.id)
+    again = Task.objects.get(pk=failed.id)
+    viewer = User.objects.create_user("viewer", is_staff=True)
+    viewer.user_permissions.add(
+        Permission.objects.get(codename="view_task", content_type__app_label="horsies")
+    )
+    client = Client()
+    client.force_login(viewer)
+    refused = client.get(reverse(CHANGELIST)).content.decode()
+
+    assert "2 tasks were successfully enqueued." in said
+    assert "1 task was skipped." in said
+    assert "2 tasks were cancelled or asked to end." in cancelled
+    assert (again.status, again.error, again.worker_pid, again.log) == ("PENDING", None, None, None)
+    assert Task.objects.get(pk=waiting.id).status == "CANCELLED"
+    assert "enqueue_tasks" not in refused
+    assert "cancel_tasks" not in refused
+
+
+@pytest.mark.django_db
+def test_e29_a_copy_is_a_new_task(admin_client: Client) -> None:
+    done = tasks.add.enqueue(1, 2)
+    run_pending()
+
+    said = act(admin_client, "copy_tasks", done.id)
+
+    assert "1 copy was enqueued." in said
+    assert Task.objects.filter(rerun_of=done.id, status="PENDING").count() == 1
+
+
+def test_schedules_run_now(admin_client: Client, committed: None) -> None:
+    from horsies.contrib.django.project import app
+
+    @app.task("nightly report")
+    def nightly() -> int:
+        return 1
+
+    schedule = TaskSchedule(
+        name="nightly", task_name="nightly report", pattern=CronSchedule(expression="0 3 * * *")
+    )
+    before = app.config
+    app.config = before.model_copy(update={"schedule": ScheduleConfig(schedules=[schedule])})
+    try:
+        with override_settings(HORSIES={"READONLY_MODELS": False}):
+            ScheduleState.objects.create(
+                schedule_name="nightly", run_count=0, updated_at=timezone.now()
+            )
+        said = act(admin_client, "run_now", "nightly", model="horsies_schedulestate")
+        runs = ScheduleState.objects.get(schedule_name="nightly").run_count
+        found = Task.objects.filter(task_name="nightly report").count()
+    finally:
+        app.config = before
+        app.get_broker().close()
+        ScheduleState.objects.all()._raw_delete("default")
+
+    assert "Nightly runs now" in said
+    assert (found, runs) == (1, 1)
+
+
+def ask_health(*options: str) -> tuple[int, dict[str, Any]]:
+    """The exit code and the answer of the command."""
+    said = io.StringIO()
+    try:
+        call_command("horsies_health", *options, stdout=said)
+    except SystemExit as ended:
+        return int(str(ended.code)), json.loads(said.getvalue())
+    return 0, json.loads(said.getvalue())
+
+
+def test_e30_health_says_what_is_missing(start_worker: Callable[..., Any], client: Client) -> None:
+    alone = ask_health()
+    unhealthy = client.get("/horsies/healthz")
+    start_worker("--processes", "1", "--queue-name", "default")
+    well = ask_health("--max-backlog", "0", "--max-lag", "5")
+    healthy = client.get("/horsies/healthz")
+    waiting = tasks.add.using(queue_name="low").enqueue(1, 2)
+    with override_settings(HORSIES={"READONLY_MODELS": False}):
+        Task.objects.filter(pk=waiting.id).update(enqueued_at=timezone.now() - timedelta(hours=1))
+    backlog = ask_health("--max-backlog", "0")
+    lag = ask_health("--max-lag", "60")
+
+    assert (alone[0], alone[1]["problems"]) == (1, ["no worker answers"])
+    assert (unhealthy.status_code, unhealthy.json()["status"]) == (503, "error")
+    assert (well[0], well[1]["workers"]) == (0, 1)
+    assert (healthy.status_code, healthy.json()["status"]) == (200, "ok")
+    assert (backlog[0], backlog[1]["problems"]) == (1, ["1 tasks wait, more than 0"])
+    assert lag[0] == 1
+
+
+@pytest.mark.django_db
+def test_e30_pending_migrations_are_unhealthy() -> None:
+    call_command("migrate", "django_simple_queue", "0002", verbosity=0, fake=True)
+    found = health.check_health()
+
+    assert found.problems == ["the database lacks django_simple_queue.0003_on_horsies"]
+
+
+@pytest.mark.django_db
+def test_e31_prune_by_age(capsys: pytest.CaptureFixture[str]) -> None:
+    ages = {"old": 20, "new": 10, "old failure": 40, "new failure": 20}
+    for name, days in ages.items():
+        result = (tasks.fail if "failure" in name else tasks.add).enqueue(
+            *([name] if "failure" in name else [1, 2])
+        )
+        testing.run_one(result.id)
+        then = timezone.now() - timedelta(days=days)
+        with override_settings(HORSIES={"READONLY_MODELS": False}):
+            column = "failed_at" if "failure" in name else "completed_at"
+            Task.objects.filter(pk=result.id).update(**{column: then})
+    waiting = tasks.add.enqueue(1, 2)
+    options = ("--min-age-days", "14", "--failed-min-age-days", "30")
+    call_command("horsies_prune", *options, "--dry-run")
+    counted = Task.objects.count()
+    call_command("horsies_prune", *options)
+
+    assert capsys.readouterr().out.splitlines() == ["2 tasks would be deleted", "2 tasks deleted"]
+    assert counted == 5
+    assert Task.objects.count() == 3
+    assert Task.objects.filter(pk=waiting.id).exists()
+    assert TaskAttempt.objects.count() == 2
+
+
+class InsideATestCaseTests(TestCase):
+    """E-32: the helpers work inside a plain TestCase."""
+
+    def test_e32_run_pending_runs_in_the_transaction(self) -> None:
+        with EnqueueRecorder() as recorder:
+            tasks.write.enqueue("inside")
+        ran = run_pending()
+
+        assert ran == 1
+        assert Note.objects.get().text == "inside"
+        assert [row.task_name for row in recorder.tasks] == [tasks.write.module_path]
+        assert_enqueued(tasks.write, args=["inside"], times=1)
+        with pytest.raises(AssertionError, match="not enqueued"):
+            assert_enqueued(tasks.write, args=["outside"])
+
+    def test_e32_effects_have_rolled_back(self) -> None:
+        assert not Note.objects.exists()
+        assert not Task.objects.exists()
+
+    def test_e32_eager_runs_at_once(self) -> None:
+        with override_settings(HORSIES={"EAGER": True}):
+            result = tasks.write.enqueue("eager")
+        result.refresh()
+
+        assert result.return_value == "eager"
+
+
+def test_e32_the_fixtures_work(horsies_run_pending: Callable[..., int]) -> None:
+    tasks.write.enqueue("by fixture")
+
+    assert horsies_run_pending() == 1
+    assert Note.objects.get().text == "by fixture"
+
+
+def test_e32_a_real_worker_by_fixture(horsies_worker: Callable[..., Any]) -> None:
+    horsies_worker("--processes", "1")
+    tasks.write.enqueue("by worker")
+
+    eventually(lambda: Note.objects.filter(text="by worker").exists(), within=20)
+
+
+@pytest.mark.django_db
+def test_models_are_read_only() -> None:
+    result = tasks.add.enqueue(1, 2)
+    row = Task.objects.get(pk=result.id)
+
+    for write in (
+        row.save,
+        row.delete,
+        Task.objects.all().delete,
+        lambda: Task.objects.update(status="x"),
+    ):
+        with pytest.raises(ReadOnlyModel, match="belong to the engine"):
+            write()
+    assert row.cancel()
+    assert row.requeue()
+
+
+@pytest.mark.django_db
+def test_the_status_page_shows_one_task_to_staff(admin_client: Client, client: Client) -> None:
+    result = tasks.write.enqueue("<b>bold</b>")
+    run_pending()
+    url = reverse("horsies:task", args=[result.id])
+    shown = admin_client.get(url, {"type": "json"}).json()
+    page = admin_client.get(url).content.decode()
+    missing = admin_client.get(reverse("horsies:task", args=["123"]))
+    with override_settings(HORSIES={"STATUS_VIEW_ACCESS": "staff"}):
+        stranger = client.get(url)
+
+    assert (shown["status"], shown["output"], shown["worker_pid"]) == (
+        "Completed",
+        "<b>bold</b>",
+        None,
+    )
+    assert "&lt;b&gt;bold&lt;/b&gt;" in page
+    assert (missing.status_code, missing["Content-Type"]) == (404, "application/json")
+    assert stranger.status_code == 302

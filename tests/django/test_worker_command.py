@@ -1,0 +1,274 @@
+"""E-21 to E-27: the worker under Django."""
+
+import json
+import signal
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import psycopg
+import pytest
+from django.core.management import CommandError, call_command
+from django.db import connection, connections
+from django.utils import timezone
+
+from horsies.contrib.django.actions import cancel
+from horsies.contrib.django.compat import task_backends
+from horsies.contrib.django.models import Task
+from horsies.contrib.django.testing import WorkerProcess
+from support import cluster
+from support.django_processes import environment, manage
+from support.django_project.settings import database
+from support.django_project.shop import tasks
+from support.django_project.shop.models import Note
+from support.eventually import eventually
+
+Start = Callable[..., Any]
+FAST_RECOVERY = {
+    "running_stale_threshold_ms": 2_000,
+    "check_interval_ms": 1_000,
+    "runner_heartbeat_interval_ms": 1_000,
+    "claimer_heartbeat_interval_ms": 1_000,
+}
+
+
+def settings(**horsies: Any) -> str:
+    return json.dumps({"HORSIES": horsies})
+
+
+def result_of(result: Any) -> Any:
+    return task_backends["default"].get_result(result.id)
+
+
+def status(result: Any) -> str:
+    return str(Task.objects.get(pk=result.id).status)
+
+
+def begun(text: str = "") -> None:
+    eventually(lambda: Note.objects.filter(text=f"begun {text}").exists(), within=30)
+
+
+def test_e21_batch_max_tasks_and_queues(committed: None) -> None:
+    for _ in range(5):
+        tasks.add.enqueue(1, 2)
+    for queue in ("low", "x"):
+        tasks.add.using(queue_name=queue).enqueue(1, 2)
+
+    three = manage("horsies_worker", "--max-tasks", "3", "--processes=2", "--queue-name=default")
+    after_three = Task.objects.finished().count()
+    rest = manage(
+        "horsies_worker",
+        "--batch",
+        "--processes=2",
+        "--queue-name=*",
+        "--exclude-queues=x",
+        "--worker-id=mine.1",
+    )
+
+    assert (three.returncode, after_three) == (0, 3), three.stderr
+    assert rest.returncode == 0, rest.stderr
+    assert list(Task.objects.pending().values_list("queue_name", flat=True)) == ["x"]
+    assert set(
+        Task.objects.filter(queue_name="low").values_list("claimed_by_worker_id", flat=True)
+    ) == {"mine.1"}
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--exclude-queues=x", "--queue-name=default"),
+        ("--interval=-1",),
+        ("--interval=inf",),
+        ("--max-tasks=0",),
+        (f"--worker-id={'x' * 65}",),
+        ("--worker-id=",),
+        ("--backend=nowhere",),
+        ("--queue-name=*", "--exclude-queues=default,low,x"),
+    ],
+)
+@pytest.mark.django_db
+def test_e21_options_that_cannot_be_are_refused(words: tuple[str, ...]) -> None:
+    with pytest.raises(CommandError):
+        call_command("horsies_worker", *words, "--no-reload")
+
+
+def test_e22_signals_end_the_worker_as_they_should(start_worker: Start) -> None:
+    idle = start_worker("--processes", "1")
+    idle.signal(signal.SIGTERM)
+    idle_code = idle.wait()
+    busy = start_worker("--processes", "1")
+    finished = tasks.take.enqueue(1.5, "to its end")
+    begun("to its end")
+    busy.signal(signal.SIGTERM)
+    busy_code = busy.wait()
+    hurried = start_worker("--processes", "1")
+    aborted = tasks.take.enqueue(60, "not to its end")
+    begun("not to its end")
+    hurried.signal(signal.SIGINT)
+    eventually(lambda: "to finish" in hurried.log(), within=30)
+    hurried.signal(signal.SIGTERM)
+    hurried.wait()
+
+    assert (idle_code, busy_code) == (0, 0)
+    assert status(finished) == "COMPLETED"
+    assert status(aborted) in ("FAILED", "PENDING")
+
+
+@pytest.mark.seed("S84", "S85", "S87")
+def test_e23_a_killed_worker_is_noticed_by_another(start_worker: Start) -> None:
+    environ = {"HORSIES_DJANGO_SETTINGS": settings(APP={"recovery": FAST_RECOVERY})}
+    killed = start_worker("--processes", "1", **environ)
+    lost = tasks.take.enqueue(60, "lost")
+    begun("lost")
+    running = Task.objects.get(pk=lost.id)
+    cluster.kill_process(killed.pid)
+    start_worker("--processes", "1", **environ)
+
+    eventually(lambda: status(lost) == "FAILED", within=40)
+
+    assert running.status == "RUNNING"
+    assert running.worker_pid
+    (error,) = result_of(lost).errors
+    assert error.exception_class.__name__ == "WorkerCrashed"
+    assert "no longer running" in error.traceback
+
+
+def test_e23_a_healthy_task_of_another_host_is_left_alone(start_worker: Start) -> None:
+    start_worker(
+        "--processes", "1", HORSIES_DJANGO_SETTINGS=settings(APP={"recovery": FAST_RECOVERY})
+    )
+    result = tasks.add.using(
+        queue_name="low", run_after=timezone.now() + timedelta(days=1)
+    ).enqueue(1, 2)
+    with connection.cursor() as cursor:  # as its own worker, elsewhere, would have written it
+        cursor.execute(
+            "update horsies_tasks set status = 'RUNNING', started_at = now(), worker_pid = 4194304,"
+            " claimed_by_worker_id = 'elsewhere', claimed_at = now(), worker_hostname = 'elsewhere'"
+            " where id = %s",
+            [result.id],
+        )
+        cursor.execute(
+            "insert into horsies_heartbeats (task_id, sender_id, role, sent_at)"
+            " values (%s, 'elsewhere', 'runner', now() + interval '1 minute')",
+            [result.id],
+        )
+    # Three passes of the reaper and the death watch: a later task shows that they went by.
+    for number in range(2):
+        later = tasks.write.using(run_after=timezone.now() + timedelta(seconds=2)).enqueue(
+            str(number)
+        )
+        eventually(lambda later=later: status(later) == "COMPLETED", within=30)
+
+    assert status(result) == "RUNNING"
+
+
+def test_e25_connections_do_not_pile_up(start_worker: Start) -> None:
+    def backends() -> list[Any]:
+        with connections["default"].cursor() as cursor:
+            cursor.execute(
+                "select application_name from pg_stat_activity where datname = current_database()"
+                " and application_name = 'e25'"
+            )
+            return cursor.fetchall()
+
+    def ran(count: int, **database: Any) -> int:
+        options = {"OPTIONS": {"application_name": "e25", **database.pop("OPTIONS", {})}}
+        plain = {**connection.settings_dict, **options, **database}
+        env = environment(plain, DEBUG=True)
+        worker = start_worker("--processes", "2", "--no-reload", **env)
+        task_backends["default"].enqueue_many([(tasks.write, (str(n),), {}) for n in range(count)])
+        eventually(lambda: not Task.objects.exclude(status="COMPLETED").exists(), within=60)
+        # The engine's own connections name themselves; those that are left are Django's.
+        found = len(list(backends()))
+        worker.signal(signal.SIGTERM)
+        worker.wait()
+        return found
+
+    kept = ran(200, CONN_MAX_AGE=600)
+    closed = ran(20, CONN_MAX_AGE=0)
+
+    assert kept <= 2 + 1  # the children's, and the one by which the command looked at migrations
+    assert closed <= 1
+
+
+@pytest.mark.seed("S81", "S82", "S83")
+def test_e26_time_limits_end_what_ignores_them(start_worker: Start) -> None:
+    start_worker(
+        "--processes", "2", HORSIES_DJANGO_SETTINGS=settings(TERMINATE_GRACE=0.5, TASK_TIMEOUT=60)
+    )
+    stuck = tasks.ignore_the_end.enqueue(60)
+    beside = tasks.take.enqueue(3, "beside")
+
+    eventually(lambda: status(stuck) == "FAILED", within=30)
+    eventually(lambda: status(beside) == "COMPLETED", within=30)
+
+    (error,) = result_of(stuck).errors
+    assert error.traceback == "Task timed out after 1 seconds"
+    assert error.exception_class.__name__ == "TaskTimeout"
+
+
+@pytest.mark.seed("S89")
+def test_e27_cancel_stops_what_runs_and_withdraws_what_waits(start_worker: Start) -> None:
+    waiting = tasks.take.enqueue(60, "waiting")
+    withdrawn = cancel([waiting.id])
+    start_worker("--processes", "1")
+    running = tasks.take.enqueue(60, "running")
+    begun("running")
+
+    asked = cancel([running.id])
+    eventually(lambda: status(running) == "CANCELLED", within=20)
+
+    assert (withdrawn, asked) == (1, 1)
+    assert status(waiting) == "CANCELLED"
+    assert not Note.objects.filter(text__in=("begun waiting", "ended running")).exists()
+    assert result_of(running).errors[-1].exception_class.__name__ == "TaskCancelled"
+
+
+@pytest.mark.slow
+@pytest.mark.faults
+def test_e24_a_restarted_database_is_found_again(tmp_path: Any) -> None:
+    durable = cluster.DurableCluster(cluster.make_directory())
+    durable.start()
+    try:
+        found = database(durable.url)
+        assert manage("migrate", "-v0", database=found).returncode == 0
+        worker = WorkerProcess(found, "--processes", "1", **environment(found))
+        code = "from support.django_project.shop.tasks import *; {}.enqueue({}, {!r})"
+
+        def send(name: str, seconds: float, text: str) -> None:
+            done = manage("shell", "-v0", "-c", code.format(name, seconds, text), database=found)
+            assert done.returncode == 0, done.stderr
+
+        def texts(query: str) -> list[str]:
+            with psycopg.connect(durable.url) as other:
+                return [text for (text,) in other.execute(query.encode()).fetchall()]
+
+        def notes() -> list[str]:
+            return texts("select text from shop_note order by id")
+
+        def statuses() -> list[str]:
+            return texts("select status from horsies_tasks order by id")
+
+        send("take", 0, "first")
+        eventually(lambda: "ended first" in notes(), within=40)
+        durable.kill9()
+        durable.start()
+        send("take", 0, "after idle")
+        eventually(lambda: "ended after idle" in notes(), within=60)
+        send("hold", 4, "busy")
+        eventually(lambda: "held busy" in notes(), within=40)
+        durable.kill9()
+        durable.start()
+        eventually(lambda: statuses() == ["COMPLETED"] * 3, within=60)
+
+        assert worker.process.poll() is None
+        assert notes() == [
+            "begun first",
+            "ended first",
+            "begun after idle",
+            "ended after idle",
+            "held busy",
+        ]
+        worker.close()
+    finally:
+        durable.close()

@@ -1,0 +1,10 @@
+"""The pages of the tests' Django project."""
+
+from django.contrib import admin
+from django.urls import include, path
+
+urlpatterns = [
+    path("admin/", admin.site.urls),
+    path("horsies/", include("horsies.contrib.django.urls")),
+    path("django_simple_queue/", include("django_simple_queue.urls")),
+]
