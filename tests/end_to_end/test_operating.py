@@ -185,6 +185,6 @@ def test_health_is_an_exit_code(run: Run, monkeypatch: pytest.MonkeyPatch) -> No
     away = run("health")
 
     assert (well.exit_code, few.exit_code, away.exit_code) == (0, 1, 1)
-    assert well.stdout == "well: the database answers, 1 of 1 worker(s) alive\n"
+    assert well.stdout == "well: the database answers, 1 worker(s) alive, 1 needed\n"
     assert json.loads(few.stdout)["workers_alive"] == 1
     assert "Error" in away.output

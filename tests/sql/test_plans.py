@@ -7,7 +7,15 @@ import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 
-from horsies.operations.statements import cancel_tasks, request_cancel, requeue_tasks
+from horsies.operations.filter_words import parse_filter
+from horsies.operations.reading import queue_backlogs, recent_ends
+from horsies.operations.statements import (
+    Search,
+    cancel_tasks,
+    find_ids,
+    request_cancel,
+    requeue_tasks,
+)
 from horsies.recovery.statements import (
     expire_tasks,
     lost_runs,
@@ -235,6 +243,70 @@ def test_maintenance_that_finds_nothing_reads_only_what_is_in_flight(db: Databas
     db.run(requeue_stale_claims(timedelta(hours=1), []))
     db.run(return_unheld_tasks("worker-a", []))
     assert rows_read(db) <= 100 + 4 * 10_000
+
+
+LISTS = [
+    ("", 21),
+    ("status:pending", 21),
+    ("status:failed", 0),
+    ("task:none", 0),
+    ("kwargs.order=42", 0),
+]
+
+
+@pytest.mark.parametrize(("words", "found"), LISTS, ids=[words or "all" for words, _ in LISTS])
+def test_a_page_of_tasks_reads_a_bounded_number_of_rows(
+    db: Database, words: str, found: int
+) -> None:
+    search = Search(parse_filter(words), 21, examine_limit=1_000)
+
+    rows = db.run(find_ids(search))
+
+    assert sum(row.is_match for row in rows) == found
+    assert rows_read(db) <= (200 if found else 2_100), "of 50,000"
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        ("status:completed", 21),
+        ("status:ended", 21),
+        ("status:running", 21),
+        ("worker:nowhere status:ended", 0),
+        ("worker:nowhere status:running", 0),
+    ],
+)
+def test_lists_by_time_read_a_bounded_number_of_rows(db: Database, words: str, found: int) -> None:
+    db.execute(
+        "insert into horsies_tasks"
+        " (id, task_name, queue_name, enqueue_sha, status, claimed_at, completed_at)"
+        " select 't' || n, 'job', 'web', '',"
+        " case n %% 2 when 0 then 'COMPLETED' else 'RUNNING' end,"
+        " %s + n * interval '1 ms', case n %% 2 when 0 then %s + n * interval '1 ms' end"
+        " from generate_series(1, 5000) n",
+        at(1),
+        at(1),
+    )
+    before = rows_read(db)
+
+    rows = db.run(find_ids(Search(parse_filter(words), 21, examine_limit=500)))
+
+    assert sum(row.is_match for row in rows) == found
+    assert rows_read(db) - before <= (3 * found if found else 1_100)
+
+
+def test_what_waits_is_counted_up_to_a_limit(db: Database) -> None:
+    (backlog,) = db.run(queue_backlogs(101))
+
+    assert (backlog.due_count, backlog.later_count) == (101, 0)
+    assert rows_read(db) < 500
+
+
+def test_recent_ends_are_read_up_to_a_limit(db: Database) -> None:
+    (ends,) = db.run(recent_ends("queue", timedelta(days=1), 100))
+
+    assert ends.completed_count == 100
+    assert rows_read(db) < 500
 
 
 BATCH = 500

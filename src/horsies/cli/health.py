@@ -35,5 +35,5 @@ def command(app: Horsies, wanted: int, timeout_ms: int, *, is_json: bool) -> Non
         print_json({**facts, "database_ms": round(pong.round_trip_ms, 1)})
     else:
         state = "well" if is_well else "not well"
-        click.echo(f"{state}: the database answers, {len(alive)} of {wanted} worker(s) alive")
+        click.echo(f"{state}: the database answers, {len(alive)} worker(s) alive, {wanted} needed")
     sys.exit(0 if is_well else 1)
