@@ -16,7 +16,7 @@ VERSIONS ?= 14 15 16 17 18
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-django test test-django test-django-matrix browser test-fast test-postgres-matrix check format faults faults-long soak bench bench-quick bench-curves docs release-fixture clean
+.PHONY: help setup demo demo-django demo-web screenshots test test-django test-django-matrix browser test-fast test-postgres-matrix check format faults faults-long soak bench bench-quick bench-curves docs release-fixture clean
 
 help: ## list the commands
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-21s %s\n", $$1, $$2}'
@@ -36,7 +36,13 @@ demo: $(READY) ## run a few hundred tasks on an embedded PostgreSQL and show wha
 demo-django: $(READY) ## a Django project on an embedded PostgreSQL: a page, the admin, a worker
 	$(BIN)/python examples/django/demo.py
 
-test: $(READY) ## run all tests (real PostgreSQL, real processes, a real browser)
+demo-web: $(READY) ## the dashboard of a busy shop, on an embedded PostgreSQL, at http://127.0.0.1:8600/
+	$(BIN)/horsies demo --web
+
+screenshots: $(READY) browser ## pictures of every page of the dashboard, in build/screenshots
+	PYTHONPATH=tests $(BIN)/python -m support.screenshots build/screenshots
+
+test: $(READY) browser ## run all tests (real PostgreSQL, real processes, a real browser)
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(TESTS)
 ifeq ($(TESTS),tests)
 	$(MAKE) test-django
@@ -48,10 +54,10 @@ test-django: $(READY) browser ## run the tests of the Django integration, on the
 test-django-matrix: $(READY) browser ## the same on Django 5.2, 6.0 and 6.1, with PYTHONS='python3.12'
 	PYTHONPATH=tests $(BIN)/python -m support.django_matrix --pythons $(PYTHONS) -- -q -n $(JOBS)
 
-browser: # Debian's own, where we may install it; the tests of the admin say loudly when there is none
+browser: # Debian's own, where we may install it; the tests that need one say loudly when there is none
 	@command -v chromium >/dev/null || command -v google-chrome >/dev/null || \
 	  { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get install -y --no-install-recommends chromium chromium-driver >/dev/null; } || \
-	  echo "!!! no chromium here and none could be installed: the admin will not be clicked through" >&2
+	  echo "!!! no chromium here and none could be installed: dashboard and admin will not be clicked through" >&2
 
 test-fast: $(READY) ## run the tests that take seconds
 	$(BIN)/python -m pytest -q -n $(JOBS) -m 'not slow and not faults' tests

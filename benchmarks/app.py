@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,10 @@ if _queue_count:
     _queue = {"queue_name": "q0"}
 app = Horsies(AppConfig(**config))
 _failed_once: set[int] = set()  # of the only worker
+if os.environ.get("HORSIES_BENCH_TRACED") and sys.argv[1:2] == ["worker"]:
+    from benchmarks.spans import discarding_provider
+
+    app.enable_tracing(discarding_provider())
 
 
 @app.task("noop", **_queue)

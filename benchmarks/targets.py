@@ -6,6 +6,7 @@ from functools import partial
 from benchmarks import (
     executors,
     loads,
+    operating,
     ours,
     peers,
     picture,
@@ -14,6 +15,7 @@ from benchmarks import (
     schedules,
     settings,
     startup,
+    web_pages,
     workflows,
 )
 from benchmarks.ours import WIDE, Drained
@@ -54,8 +56,11 @@ class Targets:
             "workflows": self._workflows,
             "idle": self._idle,
             "schedules": self._schedules,
+            "web": self._web,
             "startup": partial(startup.measured, turns),
             "executors": self._executors,
+            "observability": partial(operating.observability, turns),
+            "lists": partial(operating.lists, turns),
             "peers": partial(picture.measured, turns),
             "settings": lambda: settings.measured(say, is_quick=is_quick),
         }
@@ -291,6 +296,16 @@ class Targets:
         detail = f"without a due one {found.idle_pass_ms:.1f} ms"
         yield Figure("10,000 schedules, 100 due: one pass", found.pass_ms, "ms", "", None, detail)
         yield Figure("10,000 schedules, none due", found.statements_per_min, "stmts/min")
+
+    def _web(self) -> Iterator[Figure]:
+        finished, waiting = self._turns.count(1_000_000), self._turns.count(100_000)
+        found = self._turns.on(
+            f"pages of the dashboard beside {finished:,} finished and {waiting:,} waiting tasks",
+            lambda url: web_pages.measured(url, finished, waiting, 5),
+        )
+        for page, times in found.items():
+            name = f"dashboard {page}"
+            yield at_most(name, middle(times), "ms", 300, f"worst {max(times):.0f}")
 
     def _executors(self) -> Iterator[Figure]:
         self._turns.say("executors")

@@ -9,6 +9,7 @@ from horsies.version import __version__
 if TYPE_CHECKING:
     from horsies.app import ChildProcessStartHook, Horsies
     from horsies.broker.postgres import PostgresBroker
+    from horsies.codec.secrecy import Secret
     from horsies.codes import (
         BrokerErrorCode,
         ErrorCode,
@@ -49,6 +50,18 @@ if TYPE_CHECKING:
         WorkflowValidationError,
     )
     from horsies.executors.base import SoftTimeout
+    from horsies.executors.current import CurrentTask, NoCurrentTaskError, current_task
+    from horsies.observability.events import (
+        CancelledEvent,
+        EnqueuedEvent,
+        ExpiredEvent,
+        FailedEvent,
+        RetriedEvent,
+        StartedEvent,
+        SucceededEvent,
+        WorkerStartedEvent,
+        WorkerStoppingEvent,
+    )
     from horsies.operations.control import Note
     from horsies.operations.filter_words import FilterError, parse_filter
     from horsies.operations.filters import TaskFilter
@@ -77,7 +90,7 @@ if TYPE_CHECKING:
         WorkflowContextMissingIdError,
     )
     from horsies.results.handle import TaskHandle
-    from horsies.results.task_info import TaskAttemptInfo, TaskInfo
+    from horsies.results.task_info import TaskAttemptInfo, TaskInfo, TaskProgress
     from horsies.scheduling.by_hand import Backfill
     from horsies.scheduling.control import ScheduleInfo
     from horsies.scheduling.schedules import Schedules
@@ -148,18 +161,23 @@ __all__ = [
     "BrokerResult",
     "BuiltInTaskCode",
     "Cancellation",
+    "CancelledEvent",
     "ChildProcessStartHook",
     "ConfigurationError",
     "ContractCode",
     "CronSchedule",
+    "CurrentTask",
     "CustomQueueConfig",
     "DailySchedule",
     "DatabasePing",
+    "EnqueuedEvent",
     "Err",
     "ErrorCode",
     "Event",
     "EventNode",
     "ExceptionMapper",
+    "ExpiredEvent",
+    "FailedEvent",
     "FilterError",
     "HandleErrorCode",
     "HandleOperationError",
@@ -170,6 +188,7 @@ __all__ = [
     "IntervalSchedule",
     "MonthlySchedule",
     "MultipleValidationErrors",
+    "NoCurrentTaskError",
     "NodeFactory",
     "NodeKey",
     "Note",
@@ -185,6 +204,7 @@ __all__ = [
     "RecoveryConfig",
     "RegistryError",
     "Result",
+    "RetriedEvent",
     "RetrievalCode",
     "Retry",
     "RetryPolicy",
@@ -193,12 +213,15 @@ __all__ = [
     "SchedulePattern",
     "ScheduleRun",
     "Schedules",
+    "Secret",
     "SendFailed",
     "SleepNode",
     "SoftTimeout",
+    "StartedEvent",
     "SubWorkflowError",
     "SubWorkflowNode",
     "SubWorkflowSummary",
+    "SucceededEvent",
     "SuccessCase",
     "SuccessPolicy",
     "TaskAttemptInfo",
@@ -211,6 +234,7 @@ __all__ = [
     "TaskHandle",
     "TaskInfo",
     "TaskNode",
+    "TaskProgress",
     "TaskResult",
     "TaskSchedule",
     "TaskSendError",
@@ -225,6 +249,8 @@ __all__ = [
     "WeeklySchedule",
     "WorkerPong",
     "WorkerResilienceConfig",
+    "WorkerStartedEvent",
+    "WorkerStoppingEvent",
     "WorkflowContext",
     "WorkflowContextMissingIdError",
     "WorkflowDefinition",
@@ -240,6 +266,7 @@ __all__ = [
     "WorkflowTaskStatus",
     "WorkflowValidationError",
     "__version__",
+    "current_task",
     "from_node",
     "is_err",
     "is_ok",
@@ -275,6 +302,11 @@ _PLACES = {
         TaskDefinitionError ValidationReport WorkflowValidationError
     """,
     "horsies.executors.base": "SoftTimeout",
+    "horsies.executors.current": "CurrentTask NoCurrentTaskError current_task",
+    "horsies.observability.events": """
+        CancelledEvent EnqueuedEvent ExpiredEvent FailedEvent RetriedEvent StartedEvent
+        SucceededEvent WorkerStartedEvent WorkerStoppingEvent
+    """,
     "horsies.operations.control": "Note",
     "horsies.operations.filter_words": "FilterError parse_filter",
     "horsies.operations.filters": "TaskFilter",
@@ -285,10 +317,11 @@ _PLACES = {
         OutcomeCode Result RetrievalCode TaskError TaskResult is_err is_ok
     """,
     "horsies.result.broker": "BrokerOperationError BrokerResult Cancellation",
+    "horsies.codec.secrecy": "Secret",
     "horsies.result.raising": "Retry TaskFailed WaitTimedOut",
     "horsies.result.workflow": "SubWorkflowError SubWorkflowSummary WorkflowContextMissingIdError",
     "horsies.results.handle": "TaskHandle",
-    "horsies.results.task_info": "TaskAttemptInfo TaskInfo",
+    "horsies.results.task_info": "TaskAttemptInfo TaskInfo TaskProgress",
     "horsies.scheduling.by_hand": "Backfill",
     "horsies.scheduling.control": "ScheduleInfo",
     "horsies.scheduling.schedules": "Schedules",

@@ -27,6 +27,10 @@ from horsies.codes import ErrorCode
 from horsies.config import AppConfig, ExceptionMapper
 from horsies.config.sources import make_config
 from horsies.errors import HorsiesError, SourceLocation
+from horsies.executors.middleware import Middleware
+from horsies.observability.events import FailedEvent
+from horsies.observability.hooks import EventHooks
+from horsies.observability.traces import Tracing
 from horsies.operations.health import DatabasePing, WorkerPong
 from horsies.result import TaskError, TaskResult
 from horsies.result.broker import BrokerResult
@@ -118,7 +122,9 @@ class Horsies:
         self.tasks: TaskRegistry[AnyTask] = TaskRegistry()
         self.role = "producer"
         self.mistakes: list[HorsiesError] = []  # of the module that defines the app
-        self.failure_hooks: list[FailureHook] = []
+        self.on = EventHooks()  # @app.on("failed")
+        self.middleware = Middleware()  # @app.middleware
+        self.tracing: Tracing | None = None
         self.start_hooks: list[ChildProcessStartHook] = []
         # Integrations whose tasks are known to another framework resolve the other names here.
         self.resolver: Resolver | None = None
@@ -377,9 +383,31 @@ class Horsies:
         self.role = role
 
     def on_failure(self, callback: FailureHook) -> FailureHook:
-        """Have the worker call `callback` once for each terminal failure, after its commit."""
-        self.failure_hooks.append(callback)
+        """Have the worker call `callback` once for each terminal failure, after its commit.
+
+        `on("failed")` tells more.
+        """
+
+        def tell(event: FailedEvent) -> object:
+            return callback(
+                task_id=event.task_id,
+                task_name=event.task_name,
+                attempt=event.attempt,
+                error=event.error,
+            )
+
+        self.on("failed")(tell)
         return callback
+
+    def enable_tracing(self, tracer_provider: Any = None) -> None:
+        """Make OpenTelemetry spans of sends and attempts; needs the extra `otel`.
+
+        Call it where the app is defined, so that every process of it has it. Without a provider,
+        spans go to the one that is set globally.
+        """
+        if self.tracing is None:
+            self.tracing = Tracing(tracer_provider)
+            self.middleware.add_outermost(self.tracing.plain_layer, self.tracing.async_layer)
 
     def on_child_process_start(self, hook: ChildProcessStartHook) -> ChildProcessStartHook:
         """Run `hook()` in every child before its first task: open connections, load models."""

@@ -46,6 +46,8 @@ class SourceLocation:
 class HorsiesError(Exception):
     """An invalid definition or configuration: what is wrong, where, and how to fix it."""
 
+    __module__ = "horsies"
+
     def __init__(
         self,
         message: str,
@@ -97,17 +99,25 @@ class HorsiesError(Exception):
 class ConfigurationError(HorsiesError, ValueError):
     """An invalid configuration, queue or command line."""
 
+    __module__ = "horsies"
+
 
 class TaskDefinitionError(HorsiesError, TypeError):
     """The task decorator was used incorrectly."""
+
+    __module__ = "horsies"
 
 
 class WorkflowValidationError(HorsiesError):
     """An invalid workflow spec, definition or node."""
 
+    __module__ = "horsies"
+
 
 class RegistryError(HorsiesError):
     """A task name is unknown or already taken."""
+
+    __module__ = "horsies"
 
 
 class NotRegistered(RegistryError, KeyError):  # noqa: N818  # the contract's name
@@ -171,6 +181,8 @@ class ValidationReport:
 
 class MultipleValidationErrors(HorsiesError, ValueError):  # noqa: N818  # the contract's name
     """Two or more errors of one phase, in `report`."""
+
+    __module__ = "horsies"
 
     def __init__(self, message: str, report: ValidationReport) -> None:
         super().__init__(message or _closing_sentence(report))

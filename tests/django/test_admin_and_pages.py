@@ -116,12 +116,17 @@ def test_e29_enqueue_and_cancel_need_their_permissions(admin_client: Client) -> 
     client = Client()
     client.force_login(viewer)
     refused = client.get(reverse(CHANGELIST)).content.decode()
+    act(client, "enqueue_tasks", waiting.id)
+    still = Task.objects.get(pk=waiting.id).status
+    revived = act(admin_client, "enqueue_tasks", waiting.id)
 
     assert "2 tasks were successfully enqueued." in said
     assert "1 task was skipped." in said
     assert "2 tasks were cancelled or asked to end." in cancelled
     assert (again.status, again.error, again.worker_pid, again.log) == ("PENDING", None, None, None)
-    assert Task.objects.get(pk=waiting.id).status == "CANCELLED"
+    assert still == "CANCELLED", "who may only view cannot act either"
+    assert "1 task was successfully enqueued." in revived
+    assert Task.objects.get(pk=waiting.id).status == "PENDING"
     assert "enqueue_tasks" not in refused
     assert "cancel_tasks" not in refused
 

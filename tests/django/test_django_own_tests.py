@@ -22,6 +22,7 @@ from support.django_sources import tasks_tests
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(django.VERSION < (6, 0), reason="the tests came with Django 6.0"),
+    pytest.mark.timeout(600),  # Django's source distribution is fetched first
 ]
 # Refreshing inside a coroutine, and changes to a store in memory: see docs/how-to/django.md.
 NOT_OURS = {

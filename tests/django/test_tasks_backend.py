@@ -263,6 +263,14 @@ def test_e20_retries_are_fields_of_the_task() -> None:
     assert later.run_after > timezone.now()
 
 
+@pytest.mark.skipif(django.VERSION < (6, 1), reason="Django hands fields on from 6.1 on")
+def test_e20_djangos_own_decorator_takes_retries() -> None:
+    made = tasks.task(max_retries=2)(jobs.nothing)
+
+    assert isinstance(made, HorsiesTask)
+    assert (made.max_retries, made.using(priority=3).max_retries) == (2, 2)
+
+
 @pytest.mark.skipif(django.VERSION < (6, 1), reason="Django's tasks pickle from 6.1 on")
 def test_e20_tasks_and_results_survive_pickling() -> None:
     result = tasks.fail_always.enqueue("pickled")

@@ -110,6 +110,7 @@ def test_e22_signals_end_the_worker_as_they_should(start_worker: Start) -> None:
     hurried.wait()
 
     assert (idle_code, busy_code) == (0, 0)
+    assert "tasks     by their import path" in idle.log()
     assert status(finished) == "COMPLETED"
     assert status(aborted) in ("FAILED", "PENDING")
 
@@ -133,25 +134,11 @@ def test_e23_a_killed_worker_is_noticed_by_another(start_worker: Start) -> None:
     assert "no longer running" in error.traceback
 
 
-def test_e23_a_healthy_task_of_another_host_is_left_alone(start_worker: Start) -> None:
+def test_e23_tasks_of_another_host_are_judged_by_their_heartbeats(start_worker: Start) -> None:
     start_worker(
         "--processes", "1", HORSIES_DJANGO_SETTINGS=settings(APP={"recovery": FAST_RECOVERY})
     )
-    result = tasks.add.using(
-        queue_name="low", run_after=timezone.now() + timedelta(days=1)
-    ).enqueue(1, 2)
-    with connection.cursor() as cursor:  # as its own worker, elsewhere, would have written it
-        cursor.execute(
-            "update horsies_tasks set status = 'RUNNING', started_at = now(), worker_pid = 4194304,"
-            " claimed_by_worker_id = 'elsewhere', claimed_at = now(), worker_hostname = 'elsewhere'"
-            " where id = %s",
-            [result.id],
-        )
-        cursor.execute(
-            "insert into horsies_heartbeats (task_id, sender_id, role, sent_at)"
-            " values (%s, 'elsewhere', 'runner', now() + interval '1 minute')",
-            [result.id],
-        )
+    result, silent = runs_elsewhere(timedelta(minutes=1)), runs_elsewhere(timedelta(minutes=-1))
     # Three passes of the reaper and the death watch: a later task shows that they went by.
     for number in range(2):
         later = tasks.write.using(run_after=timezone.now() + timedelta(seconds=2)).enqueue(
@@ -160,6 +147,30 @@ def test_e23_a_healthy_task_of_another_host_is_left_alone(start_worker: Start) -
         eventually(lambda later=later: status(later) == "COMPLETED", within=30)
 
     assert status(result) == "RUNNING"
+    assert status(silent) == "FAILED", "its heartbeats have ended, whatever its host"
+    assert result_of(silent).errors[0].exception_class.__name__ == "WorkerCrashed"
+
+
+def runs_elsewhere(last_beat: timedelta) -> Any:
+    """A task as a worker of another host has written it; its last heartbeat is so far from now."""
+    result = tasks.add.using(
+        queue_name="low", run_after=timezone.now() + timedelta(days=1)
+    ).enqueue(1, 2)
+    beat_at = timezone.now() + last_beat
+    begun_at = min(beat_at, timezone.now())
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "update horsies_tasks set status = 'RUNNING', started_at = %s, worker_pid = 4194304,"
+            " claimed_by_worker_id = 'elsewhere', claimed_at = %s, worker_hostname = 'elsewhere'"
+            " where id = %s",
+            [begun_at, begun_at, result.id],
+        )
+        cursor.execute(
+            "insert into horsies_heartbeats (task_id, sender_id, role, sent_at)"
+            " values (%s, 'elsewhere', 'runner', %s)",
+            [result.id, beat_at],
+        )
+    return result
 
 
 def test_e25_connections_do_not_pile_up(start_worker: Start) -> None:
@@ -171,7 +182,8 @@ def test_e25_connections_do_not_pile_up(start_worker: Start) -> None:
             )
             return cursor.fetchall()
 
-    def ran(count: int, **database: Any) -> int:
+    def ran(count: int, **database: Any) -> tuple[int, int]:
+        """The connections that are left, and the queries that a child remembers."""
         options = {"OPTIONS": {"application_name": "e25", **database.pop("OPTIONS", {})}}
         plain = {**connection.settings_dict, **options, **database}
         env = environment(plain, DEBUG=True)
@@ -180,15 +192,20 @@ def test_e25_connections_do_not_pile_up(start_worker: Start) -> None:
         eventually(lambda: not Task.objects.exclude(status="COMPLETED").exists(), within=60)
         # The engine's own connections name themselves; those that are left are Django's.
         found = len(list(backends()))
+        counted = tasks.count_queries.enqueue()
+        eventually(lambda: status(counted) == "COMPLETED", within=30)
         worker.signal(signal.SIGTERM)
         worker.wait()
-        return found
+        return found, result_of(counted).return_value
 
-    kept = ran(200, CONN_MAX_AGE=600)
-    closed = ran(20, CONN_MAX_AGE=0)
+    kept, remembered = ran(200, CONN_MAX_AGE=600)
+    closed, _ = ran(20, CONN_MAX_AGE=0)
+    pooled, _ = ran(20, CONN_MAX_AGE=0, OPTIONS={"pool": {"min_size": 1, "max_size": 2}})
 
-    assert kept <= 2 + 1  # the children's, and the one by which the command looked at migrations
-    assert closed <= 1
+    assert kept <= 2, "one of each child"
+    assert closed == 0
+    assert pooled <= 2 * 2, "at most the pool of each child"
+    assert remembered < 10, "the log of queries is emptied after each task"
 
 
 @pytest.mark.seed("S81", "S82", "S83")

@@ -12,6 +12,7 @@ import pytest
 from horsies import embedded_postgres
 from horsies.cli.main import horsies
 from support.cluster import make_directory, remove_directory
+from support.command import run_horsies
 from support.programs import run_python, worker
 
 ROOT = Path(__file__).parents[2]
@@ -74,11 +75,11 @@ def test_the_tests_of_the_guide_pass(tmp_path: Path) -> None:
     write_program(DOCS / "how-to" / "test-your-tasks.md", tmp_path)
 
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_shop.py"],
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "."],
         cwd=tmp_path, capture_output=True, text=True, check=False, timeout=100,
     )  # fmt: skip
 
-    assert "3 passed" in done.stdout, done.stdout
+    assert "4 passed" in done.stdout, done.stdout
 
 
 def commands(page: Path) -> list[list[str]]:
@@ -104,6 +105,44 @@ def test_commands_of_the_guides_can_be_typed(page: str) -> None:
         command = horsies.get_command(click.Context(horsies), name)
         assert command is not None
         command.make_context(name, rest)
+
+
+def option_names(command: click.Command, context: click.Context) -> Iterator[str]:
+    """The long names of all options of a command and of those below it."""
+    if isinstance(command, click.Group):
+        for name in command.list_commands(context):
+            found = command.get_command(context, name)
+            assert found is not None
+            yield from option_names(found, context)
+        return
+    for parameter in command.params:
+        if isinstance(parameter, click.Option) and not parameter.hidden:
+            yield max([*parameter.opts, *parameter.secondary_opts], key=len)
+
+
+def test_the_reference_names_every_option() -> None:
+    reference = (DOCS / "reference" / "cli.md").read_text()
+
+    named = set(option_names(horsies, click.Context(horsies)))
+
+    assert len(named) > 50
+    assert sorted(name for name in named if name not in reference) == []
+
+
+def test_the_quoted_error_is_what_check_says(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / "shop.py").write_text(
+        "from horsies import Horsies\n\napp = Horsies()\n\n"
+        '@app.task("pay")\ndef pay(cents: int):\n    return cents\n'
+    )
+    page = (DOCS / "how-to" / "handle-errors.md").read_text()
+    (quote,) = re.findall(r"^```\n(error\[HRS-100\].*?)^```$", page, re.DOTALL | re.MULTILINE)
+
+    url = "postgresql://nobody@127.0.0.1:1/nowhere"
+    done = run_horsies(tmp_path, "check", "shop:app", HORSIES_DATABASE_URL=url)
+
+    assert done.returncode == 1
+    assert quote.rstrip() in done.stderr.replace(f"{tmp_path}/", "")
 
 
 @pytest.fixture

@@ -105,7 +105,9 @@ def test_the_first_hour(project: Path, worker: "subprocess.Popen[str]") -> None:
         assert line in text
     assert re.search(r"INFO +horsies.tasks: pay \w{8} completed in .* \(attempt 1, queue def", text)
     failed = r"WARNING horsies.tasks: pay \S{36} failed in .* BUSY: the bank does not answer"
-    assert re.search(failed + r"; it is tried again in 0.05 s\nTraceback", text)
+    own_line = r'Traceback .*\n  File "\S*/tasks.py", line \d+, in pay\n'
+    assert re.search(failed + r"; it is tried again in 0.05 s\n" + own_line, text)
+    assert "\nhorsies.TaskFailed: BUSY: the bank does not answer" in text
     assert "{" not in text.split("paying")[0], "the start shows no dictionary"
 
 
@@ -123,7 +125,7 @@ def test_a_stop_says_what_it_waits_for_and_a_second_signal_ends_it(
     worker.send_signal(signal.SIGTERM)
 
     assert worker.wait(30) == 0
-    assert re.search(r"1 tasks to finish \(wait \S{36}\)", log.read_text())
+    assert re.search(r"1 task to finish \(wait \S{36}\)", log.read_text())
 
 
 def test_machines_read_json_and_children_log_as_their_worker(project: Path) -> None:

@@ -116,6 +116,7 @@ def test_change_keeps_what_is_not_named(database_url: str) -> None:
             "ends before it starts",
         ),
         (("add", "x", "--task", "report", "--every", "soon"), "no interval"),
+        (("remove", "x"), "nobody is there to answer; add --yes"),
         (("add", "x", "--task", "report", "--cron", "0 0 30 2 *"), "invalid cron expression"),
         (("add", "x", "--task", "gone", "--every", "1h"), "not registered"),
         (("add", "x", "--task", "report", "--every", "1h", "--kwargs", "["), "not JSON"),

@@ -63,6 +63,7 @@ def test_worker_with_a_scheduler_runs_a_slot_and_drains(database_url: str, db: D
     assert code == 0, log
     assert db.statuses() == {"COMPLETED": 2}, log
     assert "Traceback" not in log
+    assert "scheduler 1 schedule(s) of the app" in log
 
 
 def wait_ready(db: Database, scheduler: SchedulerProcess) -> None:

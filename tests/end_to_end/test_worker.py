@@ -167,7 +167,7 @@ def test_ctrl_c_in_a_terminal_lets_a_reloading_worker_finish(
     eventually(lambda: inside(gate), within=20)
 
     os.write(keyboard, b"\x03")
-    eventually(lambda: "1 tasks to finish" in worker.log())
+    eventually(lambda: "1 task to finish" in worker.log())
     # Once it waits for its child, it has sent all the signals it ever will.
     eventually(lambda: Path(f"/proc/{worker.pid}/wchan").read_text() in ("do_wait", "0"))
     gate.touch()

@@ -84,7 +84,7 @@ def test_signal_drains(database_url: str, number: signal.Signals) -> None:
         eventually(lambda: play.begun().total() == 2, within=30)
 
         worker.send_signal(number)
-        eventually(lambda: "tasks to finish" in play.log(), within=20)
+        eventually(lambda: "to finish (" in play.log(), within=20)
         play.open_gate()
 
         assert worker.wait(timeout=20) == 0

@@ -5,14 +5,24 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import anyio
 import pytest
 from sqlalchemy import create_engine
 
-from horsies import Horsies, RetryPolicy, TaskFailed
-from horsies.codes import OperationalErrorCode, RetrievalCode
+from horsies import (
+    Horsies,
+    IntervalSchedule,
+    RetryPolicy,
+    ScheduleConfig,
+    TaskFailed,
+    TaskSchedule,
+    WorkflowDefinition,
+    WorkflowSchedule,
+)
+from horsies.codes import OperationalErrorCode, OutcomeCode, RetrievalCode
 from horsies.testing import ManualWorker, Sends, crash
 from horsies.testing.databases import Databases
 from support.database import connect
@@ -21,9 +31,38 @@ Inline = Callable[[Horsies], Sends]
 Manual = Callable[[Horsies], ManualWorker]
 
 
+class Billing(WorkflowDefinition[Any]):
+    """A workflow for schedules. Its building takes longer than a pass of the scheduler waits."""
+
+    name = "billing"
+    definition_key = "test.billing"
+
+    @classmethod
+    def build_with(cls, app: Any) -> Any:
+        threading.Event().wait(0.4)
+        node = app.tasks["charge"].node(node_id="charge")(order=8)
+        return app.workflow("billing", [node], definition_key="test.billing")
+
+
+HOURLY = ScheduleConfig(
+    schedules=[
+        TaskSchedule(
+            name="bill",
+            task_name="charge",
+            pattern=IntervalSchedule(hours=1),
+            kwargs={"order": 7},
+        ),
+        WorkflowSchedule(
+            name="flow", definition_key=Billing.definition_key, pattern=IntervalSchedule(hours=1)
+        ),
+    ]
+)
+
+
 @pytest.fixture
-def app() -> Horsies:
-    app = Horsies("postgresql://nobody@127.0.0.1:1/nowhere", allow_plain_returns=True)
+def app(request: pytest.FixtureRequest) -> Horsies:
+    settings = getattr(request, "param", {})
+    app = Horsies("postgresql://nobody@127.0.0.1:1/nowhere", allow_plain_returns=True, **settings)
     policy = RetryPolicy.fixed([60, 3600], auto_retry_for=["BUSY", "WORKER_CRASHED"], jitter=False)
 
     @app.task("charge", retry_policy=policy)
@@ -170,14 +209,24 @@ def test_a_moved_clock_brings_delays_and_retries(app: Horsies, worker: ManualWor
 
 
 def test_a_moved_clock_passes_deadlines(app: Horsies, worker: ManualWorker) -> None:
-    from datetime import timedelta
-
     soon = worker.clock.now + timedelta(minutes=1)
     handle = app.tasks["charge"].with_options(good_until=soon).send(1).unwrap()
     worker.clock.move(minutes=5)
 
     assert worker.run_until_idle() == 0
-    assert handle.info().unwrap() is not None
+    assert handle.get(0).err_value.error_code is OutcomeCode.TASK_EXPIRED
+
+
+@pytest.mark.parametrize("app", [{"schedule": HOURLY}], indirect=True, ids=["hourly"])
+def test_a_moved_clock_brings_schedules(app: Horsies, worker: ManualWorker) -> None:
+    before = worker.run_until_idle()
+    worker.clock.move(hours=1, minutes=1)
+    after = worker.run_until_idle()
+    again = worker.run_until_idle()
+
+    (sent,) = app.schedules.history("bill").unwrap()
+    assert (before, after, again) == (0, 2, 0)
+    assert app.handle(sent.task_id or "").result(0) == "7: 100"
 
 
 def test_a_crash_is_recorded_and_retried(app: Horsies, worker: ManualWorker) -> None:

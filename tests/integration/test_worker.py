@@ -18,7 +18,7 @@ from horsies.database.statement import Statement
 from horsies.result import TaskError, TaskResult
 from horsies.tasks.retry import RetryPolicy
 from horsies.worker.worker import Worker
-from support.apps import good, working
+from support.apps import good, make_app, working
 from support.database import Database
 from support.eventually import eventually_async
 
@@ -141,7 +141,9 @@ async def test_exception_fails_the_task_and_the_worker_goes_on(
         error = result.err_value
         assert error.error_code.value == "UNHANDLED_EXCEPTION"
         assert error.exception["type"] == "ValueError"
-        assert "boom" in error.exception["traceback"]
+        _, first_frame, *_, last = error.exception["traceback"].splitlines()
+        assert __file__ in first_frame, "it begins at user code"
+        assert last == "ValueError: boom"
     assert db.statuses() == {"FAILED": 2}
 
 
@@ -611,7 +613,7 @@ async def test_drain_lets_running_tasks_finish(
     caplog.set_level("INFO", logger="horsies")
 
     async def is_draining() -> bool:
-        return "tasks to finish" in caplog.text
+        return "to finish (" in caplog.text
 
     async with working(app) as worker:
         handle = good(await held.send_async(1))
@@ -953,3 +955,23 @@ async def test_viewers_hear_of_a_task_that_runs(new_app: NewApp, db: Database) -
         await handle.get_async(10_000)
 
     assert (heard.payload, status) == (handle.task_id, "RUNNING")
+
+
+async def test_many_slots_of_one_kind_leave_the_others_their_share(database_url: str) -> None:
+    """A wide lane may ask for all that one claim carries; those behind it are asked for, too."""
+    resilience = WorkerResilienceConfig(notify_poll_interval_ms=300_000)
+    app = make_app(database_url, resilience=resilience)
+
+    @app.task("coroutine")
+    async def coroutine() -> TaskResult[int, TaskError]:
+        return TaskResult(ok=1)
+
+    @app.task("thread", execution="blocking")
+    def thread() -> TaskResult[int, TaskError]:
+        return TaskResult(ok=2)
+
+    async with working(app, concurrency=1_000, threads=1):
+        for task in (coroutine, thread, coroutine, thread):
+            handle = good(await task.send_async())
+            assert (await handle.get_async(timeout_ms=20_000)).is_ok()
+    await app.get_broker().close_async()

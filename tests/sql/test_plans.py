@@ -7,6 +7,7 @@ import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 
+from horsies.operations.counting import totals
 from horsies.operations.filter_words import parse_filter
 from horsies.operations.reading import queue_backlogs, recent_ends
 from horsies.operations.statements import (
@@ -359,3 +360,10 @@ def test_no_step_of_a_batch_handles_batch_times_batch_rows(
 
     assert any("horsies_tasks" in query for query in handled.rows)
     assert {query: rows for query, rows in handled.rows.items() if rows > 4 * BATCH} == {}
+
+
+def test_totals_read_no_more_than_they_count(db: Database) -> None:
+    counts = {row.status: row.number for row in db.run(totals()) if row.kind == "task"}
+
+    assert (counts["PENDING"], counts["COMPLETED"]) == (10_000, 10_001)
+    assert rows_read(db) <= 4 * 10_001

@@ -15,6 +15,7 @@ ROOT = Path(__file__).parents[2]
 VERSIONS = ("5.2", "6.0", "6.1")
 FLOORS = {"5.2": (3, 10), "6.0": (3, 12), "6.1": (3, 12)}
 PACKAGES = (
+    "psycopg-pool",
     "pytest",
     "pytest-asyncio",
     "pytest-django",

@@ -10,7 +10,7 @@ T = TypeVar("T")
 _PAUSE_SECONDS = 0.02
 
 
-def eventually(predicate: Callable[[], T], *, within: float = 10.0) -> T:
+def eventually(predicate: Callable[[], T], *, within: float = 20.0) -> T:
     """Call until the answer is truthy and return it; exceptions count as "not yet"."""
     deadline = time.monotonic() + within
     while True:
@@ -26,7 +26,7 @@ def eventually(predicate: Callable[[], T], *, within: float = 10.0) -> T:
         time.sleep(_PAUSE_SECONDS)
 
 
-async def eventually_async(predicate: Callable[[], Awaitable[T]], *, within: float = 10.0) -> T:
+async def eventually_async(predicate: Callable[[], Awaitable[T]], *, within: float = 20.0) -> T:
     """As `eventually`, for a coroutine function; a call that hangs is cut off at the limit."""
     last: object = "no answer"
     try:

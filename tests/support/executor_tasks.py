@@ -23,6 +23,8 @@ from typing import Any
 
 from horsies.config import AppConfig, PostgresConfig
 from horsies.executors.base import Interrupted, SoftTimeout
+from horsies.executors.current import current_task
+from horsies.executors.middleware import Middleware
 from horsies.tasks.definition import TaskDefinition, define_task
 
 
@@ -504,6 +506,55 @@ def replace_streams(how: str) -> None:
         sys.stderr.close()
 
 
+def see() -> dict[str, Any]:
+    task = current_task()
+    return {
+        "id": task.id,
+        "name": task.name,
+        "attempt": task.attempt,
+        "queue": task.queue,
+        "worker_id": task.worker_id,
+        "deadline": task.deadline and task.deadline.isoformat(),
+        "is_cancel_requested": task.is_cancel_requested,
+    }
+
+
+async def see_async() -> dict[str, Any]:
+    return see()
+
+
+def report(done: float, total: float, note: str) -> None:
+    for step in range(1000):
+        current_task().progress(step)
+    current_task().progress(done, total, note)
+
+
+def report_and_hang() -> None:
+    current_task().progress(1, 2)
+    while True:
+        with suppress(Interrupted):
+            time.sleep(60)
+
+
+def tell_of_cancel(path: str) -> None:
+    try:
+        Path(path).touch()
+        while True:
+            time.sleep(0.01)
+    except Interrupted:
+        Path(path).write_text(str(current_task().is_cancel_requested))
+        raise
+
+
+async def tell_of_cancel_async(path: str) -> None:
+    try:
+        Path(path).touch()
+        await asyncio.sleep(60)
+    except asyncio.CancelledError:
+        Path(path).write_text(str(current_task().is_cancel_requested))
+        raise
+
+
 def close_files(first: int) -> None:
     os.closerange(first, 1024)
 
@@ -516,6 +567,8 @@ class TestDefinitions:
     def __init__(self, *start_hooks: Callable[[], None]) -> None:
         self.start_hooks = start_hooks
         self.begun = None
+        self.worker_id = "worker-1"
+        self.middleware = Middleware()
         broker = PostgresConfig(database_url="postgresql://nobody@localhost/nothing")
         config = AppConfig(broker=broker, allow_plain_returns=True)
         self._definitions = {
@@ -523,6 +576,8 @@ class TestDefinitions:
             for name, value in globals().items()
             if isfunction(value) and value.__module__ == __name__ and name[0] != "_"
         }
+
+    def finish(self) -> None: ...
 
     def get(self, name: str, /) -> TaskDefinition | None:
         return self._definitions.get(name)

@@ -163,7 +163,7 @@ class Scene:
         assert [m for m in moves if m[1] not in TASK_TRANSITIONS[m[0]]] == [], "no other move"
         assert not self.rows(_ENDED_TWICE), "a task ends once, unless it is requeued by hand"
         begun = self.begun()
-        unseen = 0
+        unseen = crash_count = 0
         for task_id, attempts, crashes in self.rows(_ATTEMPTS):
             number = self.numbers[task_id]
             runs = begun[number]
@@ -171,9 +171,10 @@ class Scene:
                 f"task {number} began {runs} times; {attempts} are recorded, {crashes} as crashes"
             )
             unseen += attempts - runs
+            crash_count += crashes
         # A kill can fall between the worker's mark "user code follows" and user code's line in the
-        # ledger, some 20 microseconds: once by chance, not twice.
-        assert unseen <= 1, f"{unseen} attempts are recorded that never began"
+        # ledger, some 20 microseconds, or longer when the child loses its core there: rarely.
+        assert unseen <= 1 + crash_count // 50, f"{unseen} attempts are recorded that never began"
 
     def find_sent(self) -> None:
         """Take stock of tasks sent by other programs."""

@@ -32,12 +32,12 @@ def environment(url: str, settings: dict[str, Any]) -> dict[str, str]:
     }
 
 
-def load_app_module(url: str, settings: dict[str, Any]) -> Any:
+def load_app_module(url: str, settings: dict[str, Any], file: Path = APP_FILE) -> Any:
     """The workers' app in this process, to send with."""
     before = dict(os.environ)
     os.environ.update(environment(url, settings))
     try:
-        spec = util.spec_from_file_location("worker_app_under_test", APP_FILE)
+        spec = util.spec_from_file_location(f"{file.stem}_under_test", file)
         assert spec is not None
         assert spec.loader is not None
         module = util.module_from_spec(spec)

@@ -57,7 +57,9 @@ CHECKERS = pytest.mark.parametrize(
 )
 
 
-@pytest.mark.parametrize("name", ["accepted.py", "accepted_schedules.py", "accepted_workflows.py"])
+@pytest.mark.parametrize(
+    "name", ["accepted.py", "accepted_schedules.py", "accepted_web.py", "accepted_workflows.py"]
+)
 @CHECKERS
 def test_the_promised_uses_type_check(findings: Findings, name: str) -> None:
     assert findings().get(name, set()) == set()

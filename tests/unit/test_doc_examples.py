@@ -18,7 +18,19 @@ WITH_EXAMPLES = [
 
 @pytest.mark.parametrize("name", WITH_EXAMPLES)
 def test_doc_examples_are_true(name: str) -> None:
-    outcome = doctest.testmod(importlib.import_module(name))
+    module = importlib.import_module(name)
+    # Public exceptions say that they are of `horsies`; doctest would leave them out.
+    text = (SOURCE / name.replace(".", "/")).with_suffix(".py").read_text()
+    moved = [
+        value
+        for value in vars(module).values()
+        if getattr(value, "__module__", None) == "horsies" and f"class {value.__name__}(" in text
+    ]
+    runner = doctest.DocTestRunner()
 
-    assert outcome.attempted > 0
-    assert outcome.failed == 0
+    for found in (module, *moved):
+        for example in doctest.DocTestFinder().find(found, module=module):
+            runner.run(example)
+
+    assert runner.tries > 0
+    assert runner.failures == 0

@@ -69,6 +69,14 @@ def test_every_public_name_is_listed_and_found() -> None:
     assert [name for name in horsies.__all__ if getattr(horsies, name) is None] == []
 
 
+def test_tracebacks_name_public_exceptions_as_users_import_them() -> None:
+    public = [getattr(horsies, name) for name in horsies.__all__]
+    exceptions = [one for one in public if isinstance(one, type) and issubclass(one, Exception)]
+
+    assert len(exceptions) > 10
+    assert {one.__module__ for one in exceptions} == {"horsies"}
+
+
 def test_an_unknown_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="no attribute 'Horse'"):
         _ = horsies.Horse

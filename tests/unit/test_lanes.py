@@ -97,7 +97,9 @@ def test_all_lanes_together_take_no_more_than_a_thousand_ahead() -> None:
     def thread() -> TaskResult[None, TaskError]:
         return TaskResult(ok=None)
 
-    lanes = make_lanes(app, WorkerConfig(processes=4, concurrency=500, threads=500), None).all
+    lanes = make_lanes(
+        app, WorkerConfig(processes=4, concurrency=500, threads=500), None, "worker-1"
+    ).all
     for lane in lanes:
         lane.measure("known", 0.0001, 200)
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from horsies.cli.workflow_rails import COLLAPSE_FROM, graph_rows, plain_rows
+from horsies.drawing.rails import COLLAPSE_FROM, graph_rows, plain_rows
 from horsies.workflows.statements import OverviewNode
 
 

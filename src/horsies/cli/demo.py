@@ -43,12 +43,21 @@ class DemoFailedError(click.ClickException):
 
 
 @click.command("demo")
-def command() -> None:
+@click.option("--web", "is_web", is_flag=True, help="Show the dashboard of a busy shop instead.")
+@click.option("--port", type=click.IntRange(0, 65535), default=8600, show_default=True)
+def command(port: int, *, is_web: bool) -> None:
     """Start a worker, send a few hundred tasks and show what happens.
 
     Uses the embedded PostgreSQL, or the one that HORSIES_DATABASE_URL names. Takes a few seconds,
     ends by itself and leaves nothing running. Its tasks use their own queue, `horsies_demo`.
+
+    With --web it runs until Ctrl-C, on a PostgreSQL of its own that is deleted afterwards.
     """
+    if is_web:
+        from horsies.cli import demo_web
+
+        demo_web.run(port)
+        return
     # Imported late: without a database, this import raises an error that says what to do.
     from horsies.cli.demo_app import app
 

@@ -8,6 +8,7 @@ from typing import TypedDict
 import click
 
 from horsies.app import Horsies
+from horsies.cli.asking import confirm, takes_yes
 from horsies.cli.operating import read_filter, takes_words, value_of
 from horsies.operations.filters import TaskFilter
 from horsies.result.broker import BrokerResult
@@ -31,7 +32,7 @@ def takes_filter(function: Callable[..., object]) -> Callable[..., object]:
     """Add [MODULE] [FILTER]... and the options that select tasks to a command."""
     for option in (
         click.option("--all-apps", is_flag=True, help="Also tasks that this app does not define."),
-        click.option("--yes", is_flag=True, help="Do not ask for confirmation."),
+        takes_yes,
         click.option("--tag", help="Only tasks with this tag."),
         click.option("--queue", "queue_name", help="Only tasks in this queue."),
         click.option("--task-name", help="Only tasks with this name."),
@@ -57,8 +58,7 @@ def change_matching(
     click.echo(f"{count} task(s) match")
     if count == 0:
         return
-    if not wanted["yes"]:
-        click.confirm(f"{verb.capitalize()} them?", abort=True)
+    confirm(f"{verb.capitalize()} them?", yes=wanted["yes"])
     click.echo(f"{value_of(change(matching))} task(s) {_PAST[verb]}")
 
 

@@ -1,17 +1,17 @@
 """What the commands that see and steer share: the app they are about, filters, answers."""
 
 import functools
-import json
 import os
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
-from pydantic_core import to_jsonable_python
 
 from horsies.app import Horsies
 from horsies.clock import utc_now
+from horsies.drawing.json_text import to_json
 from horsies.locator import load_app
 from horsies.operations.filter_words import FilterError, is_filter_word, parse_filter, read_instant
 from horsies.operations.filters import TaskFilter
@@ -21,6 +21,7 @@ from horsies.result.broker import BrokerResult
 T = TypeVar("T")
 Command = Callable[..., object]
 as_json = click.option("--json", "is_json", is_flag=True, help="Print JSON for programs.")
+_URL_VARIABLES = ("HORSIES_DATABASE_URL", "DATABASE_URL")
 MODULE = click.option("-m", "--module", help="The app: shop.queue:app or shop/queue.py:app.")
 
 
@@ -79,13 +80,25 @@ def takes_task(function: Command) -> Command:
     return command
 
 
-def find_app(locator: str | None) -> Horsies:
+def find_app(locator: str | None, database_url: str | None = None) -> Horsies:
     """The named app; without a name, one on the database that the environment or project has."""
     locator = locator or os.environ.get("HORSIES_APP")
-    is_known = any(os.environ.get(name) for name in ("HORSIES_DATABASE_URL", "DATABASE_URL"))
+    if locator is None and (url := database_url or _url_of_env_file()):
+        return Horsies(url)
+    is_known = any(os.environ.get(name) for name in _URL_VARIABLES)
     if locator is None and (is_known or _has_embedded_server()):
         return Horsies()
     return load_app(locator)
+
+
+def _url_of_env_file() -> str | None:
+    """What a `.env` file in the working directory says, unless the environment says something."""
+    path = Path(".env")
+    if any(os.environ.get(name) for name in _URL_VARIABLES) or not path.is_file():
+        return None
+    lines = (line.removeprefix("export ").partition("=") for line in path.read_text().splitlines())
+    found = {name.strip(): value.strip().strip("\"'") for name, _, value in lines}
+    return next((found[name] for name in _URL_VARIABLES if found.get(name)), None)
 
 
 def _has_embedded_server() -> bool:
@@ -118,20 +131,7 @@ def value_of(result: BrokerResult[T]) -> T:
 
 
 def print_json(value: object) -> None:
-    """As programs read it: named tuples as objects, instants as ISO text."""
-    click.echo(json.dumps(to_jsonable_python(_plain(value), fallback=str), indent=2))
-
-
-def _plain(value: Any) -> Any:
-    if hasattr(value, "_asdict"):
-        return {name: _plain(one) for name, one in value._asdict().items()}
-    if hasattr(value, "__dataclass_fields__"):
-        return {name: _plain(getattr(value, name)) for name in value.__dataclass_fields__}
-    if isinstance(value, list | tuple):
-        return [_plain(one) for one in value]
-    if isinstance(value, dict):
-        return {name: _plain(one) for name, one in value.items()}
-    return value
+    click.echo(to_json(value))
 
 
 def local(at: datetime | None) -> str:

@@ -9,6 +9,7 @@ from typing import TypeVar
 import click
 
 from horsies import embedded_postgres
+from horsies.cli.asking import confirm, takes_yes
 from horsies.config.database import mask_url
 
 Command = TypeVar("Command", bound=Callable[..., object])
@@ -120,12 +121,10 @@ def psql(arguments: tuple[str, ...], directory: Path | None) -> None:
 
 
 @command.command()
-@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
+@takes_yes
 @_directory_option
 def reset(directory: Path | None, yes: bool) -> None:
     """Delete all data of the server: tasks, results and everything else in it."""
     place = embedded_postgres.status(directory).directory
-    if not yes and not click.confirm(f"Delete all data in {place}?"):
-        click.echo("nothing was deleted")
-        click.get_current_context().exit(1)
+    confirm(f"Delete all data in {place}?", yes=yes)
     click.echo("deleted" if embedded_postgres.reset(directory) else "there was no data")

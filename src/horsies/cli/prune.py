@@ -3,6 +3,7 @@
 import click
 
 from horsies.app import Horsies
+from horsies.cli.asking import confirm, takes_yes
 from horsies.cli.operating import read_age, takes_app, value_of
 from horsies.operations.filters import ENDED
 
@@ -18,7 +19,7 @@ from horsies.operations.filters import ENDED
     help="Only tasks in this state; may be given more than once.",
 )
 @click.option("--dry-run", is_flag=True, help="Only count.")
-@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
+@takes_yes
 def command(
     app: Horsies, older_than: str, statuses: tuple[str, ...], *, dry_run: bool, yes: bool
 ) -> None:
@@ -28,7 +29,6 @@ def command(
     click.echo(f"{count} task(s) ended more than {older_than} ago")
     if dry_run or count.number == 0:
         return
-    if not yes:
-        click.confirm("Delete them?", abort=True)
+    confirm("Delete them?", yes=yes)
     deleted = value_of(app.operations.prune(age, statuses=statuses or ENDED))
     click.echo(f"{deleted} task(s) deleted")

@@ -12,6 +12,7 @@ import click
 from pydantic_core import to_jsonable_python
 
 from horsies.app import Horsies
+from horsies.cli.asking import confirm, takes_yes
 from horsies.cli.schedule_definitions import (
     DefinitionOptions,
     changed_schedule,
@@ -36,7 +37,6 @@ T = TypeVar("T")
 Command = Callable[..., object]
 Span = tuple[datetime, datetime]
 _AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-_YES = click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 _MODULE = click.option("-m", "--module", help="The app: shop.queue:app or shop/queue.py:app.")
 
 
@@ -165,7 +165,7 @@ def run_now(app: Horsies, name: str) -> None:
 @_takes_zone
 @_takes_range
 @click.option("--again", is_flag=True, help="Send also slots that may have been sent long ago.")
-@_YES
+@takes_yes
 @_AS_JSON
 def backfill(
     app: Horsies,
@@ -178,7 +178,7 @@ def backfill(
 ) -> None:
     """Send the slots of a range that were not sent.
 
-    It shows them and asks first. --from and --to are times in the zone of --tz. To repeat it
+    It shows them and asks first. --from and --to are times in the zone of --tz. Repeating it
     sends nothing twice. Slots whose history is pruned are skipped: they may have been sent.
     """
     preview = _value(app.schedules.backfill(name, *span, again=again))
@@ -187,8 +187,8 @@ def backfill(
         return
     if not as_json:
         print_slots(preview, zone)
-    if preview.slots and not yes:
-        click.confirm(f"Send {len(preview.slots)} run(s)?", abort=True)
+    if preview.slots:
+        confirm(f"Send {len(preview.slots)} run(s)?", yes=yes)
     sent = _value(app.schedules.backfill(name, *span, preview=False, again=again))
     if as_json:
         _print_json(sent)
@@ -249,11 +249,10 @@ def _next_run(app: Horsies, name: str) -> str:
 
 @command.command("remove")
 @_takes_name
-@_YES
+@takes_yes
 def remove(app: Horsies, name: str, yes: bool) -> None:
     """Remove a schedule that was added at run time; its history stays."""
-    if not yes:
-        click.confirm(f"Remove {name}?", abort=True)
+    confirm(f"Remove {name}?", yes=yes)
     _value(app.schedules.remove(name))
     click.echo(f"{name} is removed")
 

@@ -7,10 +7,10 @@ import click
 
 from horsies.app import Horsies
 from horsies.cli.operating import as_json, print_json, takes_filter, value_of
-from horsies.cli.task_view import in_words
-from horsies.cli.workflow_text import status_text
 from horsies.cli.workflow_view import make_console
 from horsies.clock import utc_now
+from horsies.drawing.task_text import in_words
+from horsies.drawing.workflow_text import status_text
 from horsies.operations.filters import ENDED, TaskFilter
 from horsies.operations.words import duration
 

@@ -1,8 +1,7 @@
 """The screens of the commands that show tasks, queues and workers."""
 
-from collections import Counter
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from rich.console import Console
 from rich.padding import Padding
@@ -10,16 +9,16 @@ from rich.table import Table
 from rich.text import Text
 
 from horsies.cli.operating import local
-from horsies.cli.workflow_text import status_text
 from horsies.cli.workflow_view import shown_ids
+from horsies.drawing.task_text import holds, in_words, took
+from horsies.drawing.workflow_text import status_text
 from horsies.operations.detail import TaskDetail
 from horsies.operations.listing import TaskPage
 from horsies.operations.queues import Pace, QueueInfo, SystemStatus, TaskStats, WorkerInfo
-from horsies.operations.statements import ListedRow
 from horsies.operations.words import duration, moment
+from horsies.results.task_info import TaskProgress
 
 _LOG_LINES = 40
-_NAMED = 3
 _STATE_STYLES = {"alive": "green", "silent": "yellow", "gone": "red"}
 
 
@@ -36,7 +35,7 @@ def print_tasks(console: Console, page: TaskPage) -> None:
                 task.queue_name,
                 status_text(task.status),
                 "" if task.sent_at is None else moment(task.sent_at, task.read_at),
-                duration(_took(task)),
+                duration(took(task)),
                 in_words(task),
             )
         console.print(table)
@@ -45,33 +44,6 @@ def print_tasks(console: Console, page: TaskPage) -> None:
         console.print(
             f"{said}; go on with --before {page.next_before}", style="dim", soft_wrap=True
         )
-
-
-def _took(task: ListedRow) -> timedelta | None:
-    if task.started_at is None:
-        return None
-    return (task.ended_at or task.read_at) - task.started_at
-
-
-def in_words(task: ListedRow) -> str:
-    """What a line of a list says of a task beyond its state."""
-    if task.error_code:
-        return task.error_code
-    if task.status == "RUNNING":
-        return f"on {task.worker_hostname} pid {task.worker_pid}"
-    if task.status == "PENDING" and task.next_retry_at is not None:
-        return f"retry {task.retry_count} of {task.max_retries} {_due(task)}"
-    if task.status == "PENDING":
-        return _due(task)
-    return f"after {task.retry_count} retries" if task.retry_count else ""
-
-
-def _due(task: ListedRow) -> str:
-    if task.enqueued_at is None:
-        return "never due"
-    if task.enqueued_at > task.read_at:
-        return f"in {duration(task.enqueued_at - task.read_at)}"
-    return f"due for {duration(task.read_at - task.enqueued_at)}"
 
 
 def print_detail(console: Console, task: TaskDetail) -> None:
@@ -95,6 +67,7 @@ def print_detail(console: Console, task: TaskDetail) -> None:
         and f"{row.workflow_name} {row.workflow_id}, node {row.node_id}",
         "args": row.args,
         "kwargs": row.kwargs,
+        "progress": info.progress and _progress(info.progress, row.read_at),
     }
     for name, fact in facts.items():
         if fact and fact not in ("[]", "{}"):
@@ -113,6 +86,12 @@ def print_detail(console: Console, task: TaskDetail) -> None:
             )
         for line in lines[-_LOG_LINES:]:
             console.print(Padding(Text(line), (0, 0, 0, 2), expand=False))
+
+
+def _progress(progress: TaskProgress, now: datetime) -> str:
+    share = "" if progress.fraction is None else f" ({progress.fraction:.0%})"
+    age = duration(now - progress.updated_at)
+    return f"{progress}{share}, told {age} ago by attempt {progress.attempt}"
 
 
 def _print_result(console: Console, task: TaskDetail) -> None:
@@ -201,15 +180,9 @@ def print_workers(console: Console, workers: Sequence[WorkerInfo]) -> None:
             "" if row.cpu_percent is None else f"{row.cpu_percent:.0f} %",
             f"{memory:,.0f} MB",
             duration(row.read_at - row.worker_started_at),
-            _held(worker),
+            holds(worker),
         )
     console.print(table)
-
-
-def _held(worker: WorkerInfo) -> str:
-    names = Counter(task.task_name for task in worker.tasks)
-    said = [f"{name} × {n}" if n > 1 else name for name, n in names.most_common(_NAMED)]
-    return ", ".join([*said, *(["…"] if len(names) > _NAMED else [])])
 
 
 def print_status(console: Console, status: SystemStatus) -> None:

@@ -6,8 +6,8 @@ from rich.text import Text
 
 from horsies.app import Horsies
 from horsies.cli.operating import MODULE, as_json, find_app, print_json, value_of
-from horsies.cli.workflow_text import status_text
 from horsies.cli.workflow_view import make_console
+from horsies.drawing.workflow_text import status_text
 
 
 @click.command("why")

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 LEVELS = click.Choice(["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"], case_sensitive=False)
 _POSITIVE = click.IntRange(min=1)
 _COUNT = click.IntRange(min=0)
+_PORT = click.IntRange(min=0, max=65_535)
 
 
 class WorkerOptions(TypedDict):
@@ -43,8 +44,12 @@ class WorkerOptions(TypedDict):
     with_scheduler: bool
     log_tasks: "LoggedTasks"
     log_format: LogFormat
+    log_context: bool
     logging_setup: bool
     task_output: bool
+    metrics_port: int | None
+    health_port: int | None
+    metrics_host: str
 
 
 @click.command("worker")
@@ -97,6 +102,11 @@ class WorkerOptions(TypedDict):
     "--log-format", type=click.Choice(["text", "json"]), default="text", show_default=True
 )
 @click.option(
+    "--log-context",
+    is_flag=True,
+    help="Let text lines of tasks name the task, its attempt and the worker; JSON lines always do.",
+)
+@click.option(
     "--logging-setup/--no-logging-setup",
     default=True,
     help="Whether to set up logging, or leave that to the app's own module.",
@@ -105,6 +115,24 @@ class WorkerOptions(TypedDict):
     "--task-output/--no-task-output",
     default=True,
     help="Whether to show what child processes print, beside storing it.",
+)
+@click.option(
+    "--metrics-port",
+    type=_PORT,
+    default=None,
+    help="Serve /metrics for Prometheus, and the health pages.  [default: off]",
+)
+@click.option(
+    "--health-port",
+    type=_PORT,
+    default=None,
+    help="Serve /health/live and /health/ready.  [default: off]",
+)
+@click.option(
+    "--metrics-host",
+    default="127.0.0.1",
+    show_default=True,
+    help="The address of both; 0.0.0.0 for all.",
 )
 @click.option("--reload", is_flag=True, help="Restart when a Python file changes (development).")
 @click.option(
@@ -137,7 +165,11 @@ def command(locator: str | None, *, reload: bool, **options: Unpack[WorkerOption
     if reload:
         sys.exit(run_reloading())
     if options["logging_setup"]:
-        set_up_logging(options["loglevel"].upper(), options["log_format"])
+        set_up_logging(
+            options["loglevel"].upper(),
+            options["log_format"],
+            has_context=options["log_context"],
+        )
     # Before the worker runs there is nothing to return, so a stop signal simply ends the process.
     signal.signal(signal.SIGTERM, lambda _number, _frame: sys.exit(0))
     app = load_app(locator, keeps_mistakes=True)
@@ -171,6 +203,9 @@ def run_worker(app: Horsies, locator: str | None, options: WorkerOptions) -> int
         has_scheduler=options["with_scheduler"],
         logged_tasks=options["log_tasks"],
         echoes_output=options["task_output"],
+        metrics_port=options["metrics_port"],
+        health_port=options["health_port"],
+        http_host=options["metrics_host"],
     )
     return run_to_end(serve(app, settings, [signal.SIGTERM, signal.SIGINT, signal.SIGHUP]))
 

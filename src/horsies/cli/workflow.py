@@ -10,11 +10,11 @@ from typing import Any, NamedTuple, NoReturn, TypeVar
 import click
 
 from horsies.cli.locating import takes_app
-from horsies.cli.workflow_text import progress
 from horsies.cli.workflow_view import make_console, print_list, print_workflow
 from horsies.database.database import Database
 from horsies.database.operation import Operation
 from horsies.database.statement import Scalar
+from horsies.drawing.workflow_text import progress
 from horsies.locator import load_app
 from horsies.result import Err
 from horsies.result.broker import BrokerResult

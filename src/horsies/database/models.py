@@ -231,6 +231,21 @@ class TaskLogModel(Base):
     __table_args__ = (UniqueConstraint("task_id", "attempt"),)
 
 
+class TaskProgressModel(Base):
+    __tablename__ = "horsies_task_progress"
+
+    task_id: Mapped[str] = mapped_column(
+        BYTEWISE_ID, ForeignKey("horsies_tasks.id", ondelete="CASCADE"), primary_key=True
+    )
+    attempt: Mapped[int]
+    done: Mapped[float]
+    total: Mapped[float | None]
+    note: Mapped[str | None] = mapped_column(Text)
+    updated_at: Mapped[datetime] = mapped_column(server_default=NOW)
+
+    __table_args__ = ({"postgresql_with": {"fillfactor": "50"}},)
+
+
 class TaskHeartbeatModel(Base):
     __tablename__ = "horsies_heartbeats"
 
@@ -290,40 +305,6 @@ class WorkerPermitModel(Base):
     grant_number: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
     permitted: Mapped[list[int]] = mapped_column(ARRAY(BigInteger))
     granted_at: Mapped[datetime] = mapped_column(server_default=NOW)
-
-
-class QueueControlModel(Base):
-    __tablename__ = "horsies_queue_controls"
-
-    queue_name: Mapped[str] = mapped_column(String(100, collation="C"), primary_key=True)
-    paused_at: Mapped[datetime | None]
-    paused_by: Mapped[str | None] = mapped_column(Text)
-    pause_reason: Mapped[str | None] = mapped_column(Text)
-    max_concurrency: Mapped[int | None]
-    updated_at: Mapped[datetime] = mapped_column(server_default=NOW)
-
-
-class WorkerDrainModel(Base):
-    __tablename__ = "horsies_worker_drains"
-
-    worker_id: Mapped[str] = mapped_column(String(255, collation="C"), primary_key=True)
-    requested_at: Mapped[datetime] = mapped_column(server_default=NOW)
-    requested_by: Mapped[str | None] = mapped_column(Text)
-    reason: Mapped[str | None] = mapped_column(Text)
-
-
-class AuditModel(Base):
-    __tablename__ = "horsies_audit"
-
-    id: Mapped[int] = mapped_column(BigInteger, primary_key=True)
-    done_at: Mapped[datetime] = mapped_column(server_default=NOW)
-    done_by: Mapped[str] = mapped_column(Text)
-    action: Mapped[str] = mapped_column(String(32))
-    target: Mapped[str] = mapped_column(Text)
-    reason: Mapped[str | None] = mapped_column(Text)
-    details: Mapped[dict[str, Any] | None] = mapped_column(JSONB)
-
-    __table_args__ = (Index("horsies_audit_done_at_idx", "done_at"),)
 
 
 class ScheduleStateModel(Base):

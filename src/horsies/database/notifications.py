@@ -13,6 +13,8 @@ STATUS_CHANNEL = "horsies_task_status"
 WORKFLOW_CHANNEL = "horsies_workflow_wake"
 STOP_CHANNEL = "horsies_workflow_stop"
 SCHEDULE_CHANNEL = "horsies_schedules"
+# What viewers listen to.
+CHANGE_CHANNELS = (STATUS_CHANNEL, "horsies_worker_state", "horsies_workflow_status")
 _ANY_QUEUE_CHANNEL = "task_new"
 _MAX_CHANNEL_BYTES = 63  # PostgreSQL's limit for a name
 

@@ -3,12 +3,15 @@
 import os
 import traceback
 from asyncio import CancelledError
+from collections.abc import Callable
 from enum import Enum
+from functools import partial
+from typing import Any
 
 from horsies.clock import monotonic
 from horsies.codec.results import serialize_error_payload
-from horsies.executors import current
-from horsies.executors.base import BegunMarks, Call, Crashed, Delivered, Interrupted
+from horsies.executors.base import Call, Crashed, Delivered, Interrupted
+from horsies.executors.current import CurrentTask, Link, Running, enter, leave
 from horsies.executors.host import Host
 from horsies.executors.output import storable
 from horsies.executors.soft_limit import with_soft_limit
@@ -17,7 +20,7 @@ from horsies.tasks.definition import TaskDefinition
 
 
 def run(
-    definition: TaskDefinition | None, call: Call, begun: BegunMarks | None, host: Host
+    definition: TaskDefinition | None, call: Call, host: Host, link: Link | None = None
 ) -> Delivered:
     """Run a plain function in this thread; Interrupted and KeyboardInterrupt propagate.
 
@@ -25,7 +28,7 @@ def run(
     """
     is_ok = False
     try:
-        delivered = _run(definition, call, begun, host)
+        delivered = _run(definition, call, host, link)
         is_ok = delivered.is_ok
         return delivered
     finally:
@@ -34,7 +37,7 @@ def run(
 
 
 def _run(
-    definition: TaskDefinition | None, call: Call, begun: BegunMarks | None, host: Host
+    definition: TaskDefinition | None, call: Call, host: Host, link: Link | None = None
 ) -> Delivered:
     started_at = monotonic()
     if definition is None:
@@ -44,12 +47,14 @@ def _run(
         if isinstance(decoded, Err):
             return _delivered(definition, TaskResult(err=decoded.err_value), started_at)
         args, kwargs = decoded.ok_value
-        if begun is not None:
-            begun.begin(call.slot)
-        current.enter(call)
+        if host.begun is not None:
+            host.begun.begin(call.slot)
+        running = Running(call, link, host.worker_id, started_at)
+        token = enter(running)
         try:
-            value = definition.function(*args, **kwargs)
+            value = _called(definition, host, running, args, kwargs)
         finally:
+            leave(token)
             host.restore_tracing()
         result = definition.judge(value)
     except (Interrupted, KeyboardInterrupt):
@@ -60,7 +65,7 @@ def _run(
 
 
 async def run_async(
-    definition: TaskDefinition | None, call: Call, begun: BegunMarks | None, host: Host
+    definition: TaskDefinition | None, call: Call, host: Host, link: Link | None = None
 ) -> Delivered:
     """Run a coroutine function.
 
@@ -70,7 +75,7 @@ async def run_async(
     """
     is_ok = False
     try:
-        delivered = await _run_async(definition, call, begun, host)
+        delivered = await _run_async(definition, call, host, link)
         is_ok = delivered.is_ok
         return delivered
     finally:
@@ -79,7 +84,7 @@ async def run_async(
 
 
 async def _run_async(
-    definition: TaskDefinition | None, call: Call, begun: BegunMarks | None, host: Host
+    definition: TaskDefinition | None, call: Call, host: Host, link: Link | None = None
 ) -> Delivered:
     started_at = monotonic()
     if definition is None:
@@ -89,15 +94,17 @@ async def _run_async(
         if isinstance(decoded, Err):
             return _delivered(definition, TaskResult(err=decoded.err_value), started_at)
         args, kwargs = decoded.ok_value
-        if begun is not None:
-            begun.begin(call.slot)
-        current.enter(call)
-        coroutine = definition.function(*args, **kwargs)
-        if call.soft_timeout_ms is not None:
-            coroutine = with_soft_limit(coroutine, call.soft_timeout_ms / 1000)
+        if host.begun is not None:
+            host.begun.begin(call.slot)
+        running = Running(call, link, host.worker_id, started_at)
+        token = enter(running)
         try:
+            coroutine = _called(definition, host, running, args, kwargs)
+            if call.soft_timeout_ms is not None:
+                coroutine = with_soft_limit(coroutine, call.soft_timeout_ms / 1000)
             value = await coroutine
         finally:
+            leave(token)
             host.restore_tracing()
         result = definition.judge(value)
     except (CancelledError, Interrupted, KeyboardInterrupt):
@@ -105,6 +112,24 @@ async def _run_async(
     except BaseException as error:  # noqa: BLE001 - user code: SystemExit is a task error too
         return _raised(definition, error, started_at)
     return _delivered(definition, result, started_at)
+
+
+def _called(
+    definition: TaskDefinition,
+    host: Host,
+    running: Running,
+    args: tuple[object, ...],
+    kwargs: dict[str, object],
+) -> Any:
+    """Call the function, with the app's middleware around it."""
+    layers = host.middleware.async_layers if definition.is_coroutine else host.middleware.layers
+    if not layers:
+        return definition.function(*args, **kwargs)
+    call: Callable[[], Any] = partial(definition.function, *args, **kwargs)
+    task = CurrentTask(running)
+    for layer in reversed(layers):
+        call = partial(layer, task, call)
+    return call()
 
 
 def from_exception(

@@ -2,28 +2,43 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
 from horsies.tasks.definition import TaskDefinition
 
+if TYPE_CHECKING:
+    from horsies.executors.middleware import Middleware
+
 STOP_GRACE_SECONDS = 5.0
+
+
+class Progress(NamedTuple):
+    """How far a task says it is."""
+
+    done: float
+    total: float | None = None
+    note: str | None = None
 
 
 class Call:
     """One attempt at one task, as an executor receives it.
 
-    `slot` is the place in `BegunMarks` where its start is recorded.
+    `slot` is the place in `BegunMarks` where its start is recorded; `progress` is what the task
+    has reported last.
     """
 
     __slots__ = (
         "args",
         "attempt",
         "kwargs",
+        "progress",
+        "queue_name",
         "slot",
         "soft_timeout_ms",
         "task_id",
         "task_name",
         "timeout_ms",
+        "traceparent",
     )
 
     def __init__(  # noqa: PLR0913, PLR0917 - the fields travel to a child in this order
@@ -36,6 +51,8 @@ class Call:
         timeout_ms: int | None = None,
         soft_timeout_ms: int | None = None,
         slot: int = 0,
+        queue_name: str = "default",
+        traceparent: str | None = None,
     ) -> None:
         self.task_id = task_id
         self.task_name = task_name
@@ -45,6 +62,9 @@ class Call:
         self.timeout_ms = timeout_ms
         self.soft_timeout_ms = soft_timeout_ms
         self.slot = slot
+        self.queue_name = queue_name
+        self.traceparent = traceparent
+        self.progress: Progress | None = None
 
 
 class Delivered(NamedTuple):
@@ -59,6 +79,8 @@ class Delivered(NamedTuple):
     log_truncated: bool = False
     # What the attempt asked for: seconds until its retry, or `BY_POLICY` (tasks/retry.py).
     retry_wish: float | None = None
+    # The JSON of what it has reported last, from a child; others report where the worker sees it.
+    progress: str | None = None
 
 
 class Crashed(NamedTuple):
@@ -115,6 +137,8 @@ class CaptureSettings:
 class SoftTimeout(Exception):  # noqa: N818 - users catch it, and this name says what happened
     """Raised inside a task at its soft time limit, so that the task can clean up and return."""
 
+    __module__ = "horsies"
+
 
 class Interrupted(BaseException):
     """Raised in user code to end it, so that its `finally` blocks run; never leaves an executor."""
@@ -135,10 +159,17 @@ class Definitions(Protocol):
     """Task definitions by name, and the hooks that a child runs before its first task."""
 
     @property
+    def worker_id(self) -> str: ...
+    @property
     def start_hooks(self) -> Sequence[Callable[[], None]]: ...
     @property
     def begun(self) -> BegunMarks | None: ...
+    @property
+    def middleware(self) -> "Middleware": ...
     def get(self, name: str, /) -> TaskDefinition | None: ...
+    def finish(self) -> None:
+        """Called in a child before it exits by itself."""
+        ...
 
 
 class Executor(Protocol):
@@ -160,4 +191,8 @@ class Executor(Protocol):
 
     def is_alive(self, task_id: str) -> bool: ...
     def begun_at(self, task_id: str) -> float | None: ...
+    def collect_progress(self) -> None:
+        """Bring the `progress` of running calls up to date."""
+        ...
+
     async def close(self, *, kill: bool) -> None: ...

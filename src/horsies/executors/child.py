@@ -16,6 +16,7 @@ from types import FrameType
 from typing import Any
 
 import psutil
+from pydantic_core import to_json
 
 from horsies.clock import monotonic
 from horsies.executors import attempt
@@ -24,11 +25,13 @@ from horsies.executors.base import (
     Definitions,
     Delivered,
     Interrupted,
+    Progress,
     SoftTimeout,
 )
 from horsies.executors.forked_copy import end_forked_copies_of, end_forked_copy
 from horsies.executors.frames import LONG_TEXT, FrameReader, Message, pack, pack_long
 from horsies.executors.host import Host
+from horsies.executors.log_records import add_tasks_to_records
 from horsies.executors.output import NOTHING, OutputFile
 from horsies.executors.shared_page import SharedPage
 from horsies.observability.logs import log_as_parent
@@ -62,6 +65,7 @@ def serve(definitions: Definitions, socket_file: int, page_file: int, output_fil
     child = _Child(definitions, connection, SharedPage(page_file), settings, output_file)
     if child.prepare():
         child.run(frames)
+        definitions.finish()
     # A child that was not killed leaves its process group first: what successful tasks have left
     # running is then left alone, see `fork_server_main`.
     os.setpgid(0, os.getpgid(os.getppid()))
@@ -88,7 +92,7 @@ class _Child:
         self._page = page
         self._settings = settings
         self._output = OutputFile(output_file, settings.max_bytes)
-        self._host = Host()
+        self._host = Host(definitions)
         self._pid = os.getpid()
         self._served_count = 0
         self._is_answering = False
@@ -96,6 +100,8 @@ class _Child:
         self._is_terminated = False
         self._ignored_stop_sequence = 0
         self._soft_limit_at: float | None = None
+        self._progress: bytes | None = None
+        self._progress_lock = threading.Lock()
         self._handlers: tuple[Any, ...] = (
             self._on_terminate,
             int(signal.SIG_IGN),
@@ -120,6 +126,7 @@ class _Child:
             self._output.redirect_standard_streams(echoes=self._settings.echoes)
         else:
             log_as_parent()
+        add_tasks_to_records()
         with contextlib.suppress(OSError, ValueError, AttributeError):
             faulthandler.enable()
         self._page.beat_at = monotonic()
@@ -147,6 +154,7 @@ class _Child:
         delivered = self._attempt(definition, call)
         self._is_answering = True
         self._restore_signals()
+        delivered = self._with_progress(delivered)
         captured = self._output.take() if self._settings.captures else NOTHING
         if self._is_terminated:
             self._terminate()
@@ -159,6 +167,21 @@ class _Child:
         if self._is_terminated:
             self._terminate()
         return is_retiring
+
+    def is_ending(self) -> bool:
+        """Whether the worker wants the current call to end."""
+        return self._is_terminated or self._page.stop_sequence == self._page.begun_sequence
+
+    def report(self, call: Call, progress: Progress) -> None:
+        """Put it where the worker looks now and then; the answer carries the last one."""
+        text = to_json(progress)
+        with self._progress_lock:
+            self._page.write_progress(self._page.begun_sequence, text)
+            self._progress = text
+
+    def _with_progress(self, delivered: Delivered) -> Delivered:
+        progress, self._progress = self._progress, None
+        return delivered if progress is None else delivered._replace(progress=progress.decode())
 
     def _answer(self, sequence: int, delivered: Delivered, *, is_retiring: bool) -> None:
         """Answer a call; the worker believes only this process, and only in the calls' order."""
@@ -177,7 +200,7 @@ class _Child:
             signal.setitimer(signal.ITIMER_REAL, call.soft_timeout_ms / 1000)
         try:
             self._is_in_function = True
-            return attempt.run(definition, call, self._definitions.begun, self._host)
+            return attempt.run(definition, call, self._host, self)
         except SoftTimeout as error:  # it arrived after the function, while encoding the result
             return attempt.from_exception(definition, call, error)
         finally:
@@ -202,7 +225,7 @@ class _Child:
 
     async def _coroutine(self, definition: TaskDefinition, call: Call) -> Delivered:
         self._task = asyncio.current_task()
-        return await attempt.run_async(definition, call, self._definitions.begun, self._host)
+        return await attempt.run_async(definition, call, self._host, self)
 
     def _restore_signals(self) -> None:
         """Set our signal handlers again where a task has replaced them."""

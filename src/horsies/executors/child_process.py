@@ -9,8 +9,9 @@ from collections import deque
 from collections.abc import Callable, Iterator
 
 import psutil
+from pydantic_core import from_json
 
-from horsies.executors.base import Call, Crashed, Done
+from horsies.executors.base import Call, Crashed, Delivered, Done, Progress
 from horsies.executors.child import ChildSettings
 from horsies.executors.frames import (
     LONG_TEXT,
@@ -50,6 +51,9 @@ class Run:
 
     def has_begun(self) -> bool:
         return self.child is not None and self.child.page.begun_sequence >= self.sequence > 0
+
+    def set_progress(self, text: str | bytes) -> None:
+        self.call.progress = Progress(*from_json(text))
 
     def cancel_timer(self) -> None:
         if self.timer is not None:
@@ -151,24 +155,35 @@ class ChildProcess:
             call.timeout_ms,
             call.soft_timeout_ms,
             call.slot,
+            call.queue_name,
+            call.traceparent,
         )
         if len(call.args or "") + len(call.kwargs or "") > LONG_TEXT:
             self._send_long(pack_long(*fields))
         else:
             self.send(pack(*fields))
 
+    def collect_progress(self) -> None:
+        """Take what the current call has reported by now from the shared page."""
+        run = self.current
+        if run is not None and (text := self.page.read_progress(run.sequence)) is not None:
+            run.set_progress(text)
+
     def is_due(self, pid: int, sequence: int) -> bool:
         """Whether an answer is from this child itself and to the call at the head of its queue."""
         is_next = bool(self._queue) and sequence == self._sequence - len(self._queue) + 1
         return is_next and pid == self.pid
 
-    def pop_answered(self) -> Run | None:
+    def pop_answered(self, delivered: Delivered | None) -> Run | None:
         """Remove and return the call that was just answered; None if it was withdrawn."""
         run = self._queue.popleft()
+        if run is not None and delivered is not None and delivered.progress is not None:
+            run.set_progress(delivered.progress)
         self.load -= run is not None
         return run
 
     def pop_all(self) -> list[Run]:
+        self.collect_progress()
         runs = [run for run in self._queue if run is not None]
         self._queue.clear()
         self.load = 0

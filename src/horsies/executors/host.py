@@ -3,13 +3,19 @@
 import os
 import sys
 
+from horsies.executors.base import BegunMarks, Definitions
+from horsies.executors.middleware import Middleware
+
 
 class Host:
     """Make it in the thread that will run user code, before it does."""
 
-    __slots__ = ("_profile", "_trace", "is_copy")
+    __slots__ = ("_profile", "_trace", "begun", "is_copy", "middleware", "worker_id")
 
-    def __init__(self) -> None:
+    def __init__(self, definitions: Definitions | None = None) -> None:
+        self.begun: BegunMarks | None = None if definitions is None else definitions.begun
+        self.middleware = Middleware() if definitions is None else definitions.middleware
+        self.worker_id = "" if definitions is None else definitions.worker_id
         self.is_copy = False  # whether user code has forked the process in which this is read
         os.register_at_fork(after_in_child=self._become_copy)
         self._trace = sys.gettrace()

@@ -30,7 +30,7 @@ class _Run(LocalRun):
         self.is_timed_out = False
 
     def is_ending(self) -> bool:
-        return self.is_stopped or self.is_timed_out
+        return super().is_ending() or self.is_timed_out
 
 
 class InLoopExecutor(LocalExecutor[_Run]):
@@ -55,7 +55,7 @@ class InLoopExecutor(LocalExecutor[_Run]):
         await super().start()
         # No call inherits context variables from the call that ended before it.
         self._context = contextvars.copy_context()
-        self._host = Host()
+        self._host = Host(self._definitions)
         end_forked_copies_of(self._loop)
         hide_own_tasks(self._loop)
 
@@ -87,7 +87,7 @@ class InLoopExecutor(LocalExecutor[_Run]):
         is_user_code.set(True)
         ended: Delivered | Crashed | None
         try:
-            ended = await attempt.run_async(definition, call, self._definitions.begun, self._host)
+            ended = await attempt.run_async(definition, call, self._host, run)
         except asyncio.CancelledError as error:
             # Either we cancelled, or user code raised it: then it is an exception like any other.
             ended = None if run.is_ending() else attempt.from_exception(definition, call, error)

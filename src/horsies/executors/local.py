@@ -15,8 +15,10 @@ from horsies.executors.base import (
     Done,
     NotBegun,
     Outcome,
+    Progress,
     Stopped,
 )
+from horsies.executors.log_records import add_tasks_to_records
 from horsies.executors.output import NOTHING, Captured, CaptureHandler, LogBuffer
 
 
@@ -35,7 +37,10 @@ class LocalRun:
         self.timers: list[asyncio.TimerHandle] = []
 
     def is_ending(self) -> bool:
-        return self.is_stopped
+        return self.is_stopped or self.done is None
+
+    def report(self, call: Call, progress: Progress) -> None:
+        call.progress = progress
 
     def captured(self) -> Captured:
         return NOTHING if self.buffer is None else self.buffer.captured()
@@ -96,6 +101,7 @@ class LocalExecutor(ABC, Generic[R]):
     async def start(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._capture.install()
+        add_tasks_to_records()
 
     def is_alive(self, task_id: str) -> bool:
         return task_id in self._runs
@@ -103,6 +109,9 @@ class LocalExecutor(ABC, Generic[R]):
     def begun_at(self, task_id: str) -> float | None:
         run = self._runs.get(task_id)
         return None if run is None else run.begun_at
+
+    def collect_progress(self) -> None:
+        """Calls report theirs in this very process."""
 
     def stop(self, task_id: str) -> bool:
         run = self._runs.get(task_id)

@@ -17,6 +17,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 
 from horsies.executors.base import CaptureSettings
+from horsies.observability.logs import formatter_as_parent
 
 LINE_FORMAT = "%(levelname)s %(name)s: %(message)s"
 
@@ -215,7 +216,7 @@ def _log_to_standard_error() -> None:
         root.setLevel(logging.INFO)
     handler = logging.StreamHandler(sys.stderr)
     handler.setLevel(logging.INFO)
-    handler.setFormatter(logging.Formatter(LINE_FORMAT))
+    handler.setFormatter(formatter_as_parent(LINE_FORMAT))
     root.addHandler(handler)
 
 

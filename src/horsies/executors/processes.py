@@ -164,6 +164,10 @@ class ProcessExecutor:
             return None
         return run.child.page.begun_at
 
+    def collect_progress(self) -> None:
+        for child in self._pool.children.values():
+            child.collect_progress()
+
     def pid_of(self, task_id: str) -> int | None:
         run = self._runs.get(task_id)
         return None if run is None or run.child is None else run.child.pid
@@ -273,7 +277,7 @@ class ProcessExecutor:
             child.kill_reason = None
 
     def _on_answer(self, child: ChildProcess, delivered: Delivered | None) -> None:
-        run = child.pop_answered()
+        run = child.pop_answered(delivered)
         child.is_slow = False
         if child.is_retiring:
             self._reassign(child.pop_all())

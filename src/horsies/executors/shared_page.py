@@ -6,8 +6,11 @@ import threading
 PAGE_BYTES = mmap.PAGESIZE
 
 _BEGUN_SEQUENCE, _STOP_SEQUENCE, _BEGUN_AT, _BEAT_AT, _SKIPS = range(5)
-# One word per call that a child may hold; the page has room for these and the four above.
+# One word per call that a child may hold; the page has room for these and the others.
 MAX_QUEUED = 256
+_PROGRESS_VERSION = _SKIPS + MAX_QUEUED
+_PROGRESS_SEQUENCE, _PROGRESS_LENGTH = _PROGRESS_VERSION + 1, _PROGRESS_VERSION + 2
+_PROGRESS_TEXT = 8 * (_PROGRESS_VERSION + 3)
 
 
 class SharedPage:
@@ -62,6 +65,29 @@ class SharedPage:
         self._memory_barrier()
         skipped = self._words[_SKIPS + sequence % MAX_QUEUED] == sequence
         return skipped or self.stop_sequence == sequence
+
+    def write_progress(self, sequence: int, text: bytes) -> None:
+        """Say how far a call is; only the child writes, one thread at a time."""
+        # Odd while the rest changes, also when an exception cuts this short.
+        version = self._words[_PROGRESS_VERSION] | 1
+        self._words[_PROGRESS_VERSION] = version
+        self._memory_barrier()
+        self._words[_PROGRESS_SEQUENCE] = sequence
+        self._words[_PROGRESS_LENGTH] = len(text)
+        self._view[_PROGRESS_TEXT : _PROGRESS_TEXT + len(text)] = text
+        self._memory_barrier()
+        self._words[_PROGRESS_VERSION] = version + 1
+
+    def read_progress(self, sequence: int) -> bytes | None:
+        """Return what a call has written last; None if it has not, or is just writing."""
+        version = self._words[_PROGRESS_VERSION]
+        self._memory_barrier()
+        if version % 2 or self._words[_PROGRESS_SEQUENCE] != sequence:
+            return None
+        length = min(self._words[_PROGRESS_LENGTH], PAGE_BYTES - _PROGRESS_TEXT)
+        text = bytes(self._view[_PROGRESS_TEXT : _PROGRESS_TEXT + length])
+        self._memory_barrier()
+        return text if self._words[_PROGRESS_VERSION] == version else None
 
     def _memory_barrier(self) -> None:
         """Keep the processor from moving a read before an earlier write: a lock is a barrier."""

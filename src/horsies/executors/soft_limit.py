@@ -20,7 +20,8 @@ async def with_soft_limit(coroutine: Coroutine[Any, Any, T], seconds: float) -> 
     try:
         return await driver
     except _SoftCancelled as error:
-        raise SoftTimeout(str(error)) from None
+        # The traceback shows where the coroutine was waiting.
+        raise SoftTimeout(str(error)).with_traceback(error.__traceback__) from None
     finally:
         timer.cancel()
 

@@ -5,6 +5,7 @@ import ctypes
 import threading
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from queue import SimpleQueue
 from typing import Unpack
 
@@ -60,7 +61,8 @@ class ThreadExecutor(LocalExecutor[_Run]):
         await super().start()
         for number in range(self._slots):
             name = f"horsies-thread-{number + 1}"
-            _Thread(name, self._queue, self._attempt, self._on_run_ended).start()
+            host = partial(Host, self._definitions)
+            _Thread(name, self._queue, host, self._attempt, self._on_run_ended).start()
 
     def submit(self, call: Call, done: Done) -> None:
         run = _Run(call, done)
@@ -104,7 +106,7 @@ class ThreadExecutor(LocalExecutor[_Run]):
             self._loop.call_soon_threadsafe(self._set_timers, run)
         definition = self._definitions.get(run.call.task_name)
         try:
-            return attempt.run(definition, run.call, self._definitions.begun, host)
+            return attempt.run(definition, run.call, host, run)
         except SoftTimeout as error:  # it arrived after the function, while encoding the result
             return attempt.from_exception(definition, run.call, error)
         except KeyboardInterrupt as error:
@@ -164,11 +166,13 @@ class _Thread(threading.Thread):
         self,
         name: str,
         queue: "SimpleQueue[_Run | None]",
+        make_host: Callable[[], Host],
         attempt: Callable[[_Run, Host], Delivered | Crashed],
         on_ended: Callable[[_Run], None],
     ) -> None:
         super().__init__(name=name, daemon=True)
         self._queue = queue
+        self._make_host = make_host
         self._attempt = attempt
         self._on_ended = on_ended
         self._current: _Run | None = None
@@ -183,7 +187,7 @@ class _Thread(threading.Thread):
                 _raise_in_thread(self.ident, error)
 
     def run(self) -> None:
-        host = Host()
+        host = self._make_host()
         while (run := self._queue.get()) is not None:
             try:
                 try:

@@ -98,6 +98,12 @@ def audit_steps(limit: int) -> Steps[list[AuditEntry]]:
     return rows
 
 
+def record_steps(action: str, target: str, note: Note, details: dict[str, object]) -> Steps[None]:
+    if not 1 <= len(action) <= 32:
+        raise RefusedError("the name of an action has 1 to 32 characters")
+    yield record(note, action, target, details)
+
+
 def record(note: Note, action: str, target: str, details: dict[str, object]) -> Statement[Scalar]:
     return call(
         "record_action",

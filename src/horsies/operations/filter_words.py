@@ -34,6 +34,8 @@ WORDS = ("status", *_TEXTS, *_INSTANTS)
 class FilterError(ValueError):
     """A word of a filter that means nothing; the text says what was wrong and what is allowed."""
 
+    __module__ = "horsies"
+
 
 def parse_filter(text: str | Iterable[str], *, now: datetime | None = None) -> TaskFilter:
     """The filter that these words describe: `parse_filter("status:failed since:2h")`.
@@ -107,11 +109,11 @@ def _statuses(value: str) -> tuple[str, ...]:
 
 def read_instant(name: str, value: str, now: datetime) -> datetime:
     """An instant: an age such as `2h`, or a time such as `2030-01-31T09:00`, local if bare."""
-    if age := _AGE.fullmatch(value):
-        return now - timedelta(**{_UNITS[age[2]]: int(age[1])})
     try:
+        if age := _AGE.fullmatch(value):
+            return now - timedelta(**{_UNITS[age[2]]: int(age[1])})
         return datetime.fromisoformat(value).astimezone()
-    except ValueError:
+    except (ValueError, OverflowError, OSError):  # also an instant that no calendar has
         raise FilterError(
             f"{name}:{value} is no time; give an age such as 90s, 10m, 2h, 3d or 1w, or a time "
             "such as 2030-01-31T09:00"

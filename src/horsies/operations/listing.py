@@ -45,6 +45,11 @@ class TaskCount:
         return f"{self.number:,}{'+' if self.is_least else ''}"
 
 
+def bounded(number: int, limit: int = COUNT_LIMIT) -> TaskCount:
+    """The count that was read up to one more than its limit."""
+    return TaskCount(min(number, limit), is_least=number > limit)
+
+
 @dataclass(frozen=True, slots=True)
 class IdPage:
     ids: list[str]

@@ -5,14 +5,17 @@ from datetime import datetime, timedelta
 from typing import TypeVar
 
 from horsies.codes import BrokerErrorCode
-from horsies.operations import actions, control, prune
+from horsies.operations import actions, control, failures, prune
 from horsies.operations.actions import Target, act_steps
 from horsies.operations.control import UNSAID, Note
 from horsies.operations.filters import ENDED
 from horsies.operations.listing import TaskCount
+from horsies.operations.queues import HOUR
+from horsies.operations.steering import rerun_steps, steer_steps
 from horsies.operations.steps import Steps, perform, perform_async
 from horsies.operations.viewing import Viewing
 from horsies.result.broker import BrokerResult
+from horsies.workflows import steering as workflows
 
 T = TypeVar("T")
 
@@ -80,6 +83,17 @@ class Operations(Viewing):
                 actions.requeue(include_completed=include_completed), target, note, dry_run=dry_run
             )
         )
+
+    def requeue_failures(
+        self, key: str, *, window: timedelta = HOUR, note: Note = UNSAID, dry_run: bool = False
+    ) -> BrokerResult[TaskCount]:
+        """Put the tasks of a group of `failures()` back in their queues."""
+        return self._change(failures.requeue_steps(key, window, note, dry_run=dry_run))
+
+    async def requeue_failures_async(
+        self, key: str, *, window: timedelta = HOUR, note: Note = UNSAID, dry_run: bool = False
+    ) -> BrokerResult[TaskCount]:
+        return await self._change_async(failures.requeue_steps(key, window, note, dry_run=dry_run))
 
     def reschedule(
         self, target: Target, run_at: datetime | None, *, note: Note = UNSAID, dry_run: bool = False
@@ -168,6 +182,70 @@ class Operations(Viewing):
 
     async def drain_worker_async(self, worker: str, *, note: Note = UNSAID) -> BrokerResult[str]:
         return await self._change_async(control.drain_steps(worker, note))
+
+    def record(
+        self, action: str, target: str, *, note: Note = UNSAID, details: dict[str, object]
+    ) -> BrokerResult[None]:
+        """Keep in the audit what was done by other means."""
+        return self._change(control.record_steps(action, target, note, details))
+
+    async def record_async(
+        self, action: str, target: str, *, note: Note = UNSAID, details: dict[str, object]
+    ) -> BrokerResult[None]:
+        return await self._change_async(control.record_steps(action, target, note, details))
+
+    def rerun(self, task_id: str, *, note: Note = UNSAID) -> BrokerResult[str]:
+        """Send an ended task once more, with the same input; returns the id of the new one."""
+        return self._change(rerun_steps(task_id, note))
+
+    async def rerun_async(self, task_id: str, *, note: Note = UNSAID) -> BrokerResult[str]:
+        return await self._change_async(rerun_steps(task_id, note))
+
+    def pause_workflow(self, workflow_id: str, *, note: Note = UNSAID) -> BrokerResult[bool]:
+        """Let what runs finish and start nothing more; False if it was not running."""
+        return self._change(steer_steps("pause", workflow_id, workflows.pause(workflow_id), note))
+
+    async def pause_workflow_async(
+        self, workflow_id: str, *, note: Note = UNSAID
+    ) -> BrokerResult[bool]:
+        return await self._change_async(
+            steer_steps("pause", workflow_id, workflows.pause(workflow_id), note)
+        )
+
+    def resume_workflow(self, workflow_id: str, *, note: Note = UNSAID) -> BrokerResult[bool]:
+        """Let a paused workflow go on; False if it was not paused."""
+        return self._change(steer_steps("resume", workflow_id, workflows.resume(workflow_id), note))
+
+    async def resume_workflow_async(
+        self, workflow_id: str, *, note: Note = UNSAID
+    ) -> BrokerResult[bool]:
+        return await self._change_async(
+            steer_steps("resume", workflow_id, workflows.resume(workflow_id), note)
+        )
+
+    def cancel_workflow(self, workflow_id: str, *, note: Note = UNSAID) -> BrokerResult[bool]:
+        """Start nothing more of a workflow, for good; False if it had ended."""
+        return self._change(steer_steps("cancel", workflow_id, workflows.cancel(workflow_id), note))
+
+    async def cancel_workflow_async(
+        self, workflow_id: str, *, note: Note = UNSAID
+    ) -> BrokerResult[bool]:
+        return await self._change_async(
+            steer_steps("cancel", workflow_id, workflows.cancel(workflow_id), note)
+        )
+
+    def retry_workflow(
+        self, workflow_id: str, *, from_node: str | None = None, note: Note = UNSAID
+    ) -> BrokerResult[bool]:
+        """Run what failed again, or a node and all behind it; False if nothing was to retry."""
+        operation = workflows.retry(workflow_id, from_node)
+        return self._change(steer_steps("retry", workflow_id, operation, note))
+
+    async def retry_workflow_async(
+        self, workflow_id: str, *, from_node: str | None = None, note: Note = UNSAID
+    ) -> BrokerResult[bool]:
+        operation = workflows.retry(workflow_id, from_node)
+        return await self._change_async(steer_steps("retry", workflow_id, operation, note))
 
     def _reprioritise_steps(
         self, priority: int, target: Target, note: Note, *, dry_run: bool

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from horsies.operations.listing import COUNT_LIMIT, TaskCount
+from horsies.operations.listing import COUNT_LIMIT, TaskCount, bounded
 from horsies.operations.reading import (
     ALIVE_WITHIN,
     Backlog,
@@ -24,6 +24,7 @@ from horsies.operations.reading import (
 from horsies.operations.steps import Steps
 
 HOUR = timedelta(hours=1)
+HALF_MINUTE = timedelta(seconds=30)
 _IN_FLIGHT_READ = 20_000
 # Of each ended state; 10,000 rows are read in about 20 ms.
 _ENDS_READ = 10_000
@@ -168,8 +169,8 @@ def _queue(
     caps = [(row.queue_max_concurrency or {}).get(name) for row in serving]
     return QueueInfo(
         name,
-        _bounded(waiting.due_count if waiting else 0),
-        _bounded(waiting.later_count if waiting else 0),
+        bounded(waiting.due_count if waiting else 0),
+        bounded(waiting.later_count if waiting else 0),
         waiting and waiting.oldest_due_at,
         waiting and waiting.next_due_at,
         held.running_count if held else 0,
@@ -186,10 +187,6 @@ def _controlled(queue: QueueInfo, control: QueueControl | None) -> QueueInfo:
         return queue
     cap = queue.max_concurrency if control.max_concurrency is None else control.max_concurrency
     return replace(queue, control=control, max_concurrency=cap)
-
-
-def _bounded(number: int) -> TaskCount:
-    return TaskCount(min(number, COUNT_LIMIT), is_least=number > COUNT_LIMIT)
 
 
 def _pace(row: RecentEnds) -> Pace:

@@ -23,6 +23,7 @@ class TaskRow(NamedTuple):
     workflow_name: str | None
     workflow_status: str | None
     read_at: datetime
+    schedule_name: str | None
 
 
 class TaskLog(NamedTuple):

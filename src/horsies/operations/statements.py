@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from psycopg.types.json import Jsonb as Json
 from pydantic_core import to_json
@@ -12,6 +12,8 @@ from horsies.database.functions import call
 from horsies.database.sql_files import query
 from horsies.database.statement import Receipt, Scalar, Statement
 from horsies.operations.filters import TaskFilter
+from horsies.results.statements import stored_progress
+from horsies.results.task_info import TaskProgress
 
 # Among a million rows 10,000 are examined in 15 to 50 ms: no page is slow, rare as matches may be.
 EXAMINE_LIMIT = 10_000
@@ -76,6 +78,7 @@ class ListedRow(NamedTuple):
     is_workflow_task: bool
     tags: list[str] | None
     read_at: datetime
+    progress: TaskProgress | None
 
 
 class Ping(NamedTuple):
@@ -128,7 +131,11 @@ def find_ids(search: Search) -> Statement[FoundId]:
 
 def list_tasks(search: Search) -> Statement[ListedRow]:
     """The same with what a list shows of each task."""
-    return Statement(query("operations", "list_tasks"), search.parameters(), ListedRow)
+    return Statement(query("operations", "list_tasks"), search.parameters(), _listed_row)
+
+
+def _listed_row(*columns: Any) -> ListedRow:
+    return ListedRow._make((*columns[:-5], stored_progress(*columns[-5:])))
 
 
 def count_found(search: Search) -> Statement[FoundCount]:

@@ -1,23 +1,35 @@
 """What operators see: tasks, queues, workers, workflows, and why a task does not run."""
 
 import asyncio
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Protocol, TypeVar
 
 from horsies.codes import BrokerErrorCode
 from horsies.database.database import Database
-from horsies.operations import control, detail, listing, queues
+from horsies.database.notifications import CHANGE_CHANNELS
+from horsies.operations import control, counting, detail, history, listing, queues
 from horsies.operations.control import AuditEntry
 from horsies.operations.detail import TaskDetail
 from horsies.operations.doctor import PATIENCE, Finding, examine
+from horsies.operations.failures import FailureGroup, failure_steps
 from horsies.operations.filters import TaskFilter
 from horsies.operations.listing import TaskCount, TaskPage
-from horsies.operations.queues import HOUR, QueueInfo, SystemStatus, TaskStats, WorkerInfo
+from horsies.operations.queue_history import QueueHistory, queue_history_steps
+from horsies.operations.queues import (
+    HALF_MINUTE,
+    HOUR,
+    QueueInfo,
+    SystemStatus,
+    TaskStats,
+    WorkerInfo,
+)
 from horsies.operations.steps import Steps, perform, perform_async
 from horsies.operations.why import Explanation, why_steps
 from horsies.result.broker import BrokerResult
 from horsies.results.reading import Decode
 from horsies.workflows.listing import WorkflowFilter, WorkflowPage, list_workflows
+from horsies.workflows.overview import WorkflowOverview, read_overview
 
 T = TypeVar("T")
 ALL = TaskFilter()
@@ -125,6 +137,72 @@ class Viewing:
     async def workers_async(self, *, window: timedelta = HOUR) -> BrokerResult[list[WorkerInfo]]:
         return await self._look_async(queues.workers_steps(window))
 
+    def worker_history(
+        self, worker_id: str, window: timedelta = HOUR
+    ) -> BrokerResult[list[history.WorkerPoint]]:
+        """CPU, memory and load of a worker over time, in at most 121 points."""
+        return self._look(history.worker_history_steps(worker_id, window))
+
+    async def worker_history_async(
+        self, worker_id: str, window: timedelta = HOUR
+    ) -> BrokerResult[list[history.WorkerPoint]]:
+        return await self._look_async(history.worker_history_steps(worker_id, window))
+
+    def load_history(self, window: timedelta = HOUR) -> BrokerResult[list[history.LoadPoint]]:
+        """What all workers ran over time, and how many processes they had."""
+        return self._look(history.load_history_steps(window))
+
+    async def load_history_async(
+        self, window: timedelta = HOUR
+    ) -> BrokerResult[list[history.LoadPoint]]:
+        return await self._look_async(history.load_history_steps(window))
+
+    def throughput(
+        self, window: timedelta = HOUR, step: timedelta = HALF_MINUTE
+    ) -> BrokerResult[list[history.EndPoint]]:
+        """How many tasks ended in each step of the window, as far back as 100,000 of a state."""
+        return self._look(history.throughput_steps(window, step))
+
+    async def throughput_async(
+        self, window: timedelta = HOUR, step: timedelta = HALF_MINUTE
+    ) -> BrokerResult[list[history.EndPoint]]:
+        return await self._look_async(history.throughput_steps(window, step))
+
+    def queue_history(
+        self, window: timedelta = HOUR, queue: str | None = None
+    ) -> BrokerResult[QueueHistory]:
+        """How one queue, or all of them, fared over time: up to 180 steps of equal length.
+
+        Workers record it every ten seconds; what happened while none was there is missing.
+        """
+        return self._look(queue_history_steps(window, queue))
+
+    async def queue_history_async(
+        self, window: timedelta = HOUR, queue: str | None = None
+    ) -> BrokerResult[QueueHistory]:
+        return await self._look_async(queue_history_steps(window, queue))
+
+    def totals(self) -> BrokerResult[counting.SystemTotals]:
+        """How many tasks and workflows are in each state, up to 10,000, and stale claims."""
+        return self._look(counting.totals_steps())
+
+    async def totals_async(self) -> BrokerResult[counting.SystemTotals]:
+        return await self._look_async(counting.totals_steps())
+
+    def worker_totals(self) -> BrokerResult[list[counting.WorkerTotal]]:
+        """How many tasks in each state are of each worker: in flight, and lately ended."""
+        return self._look(counting.worker_totals_steps())
+
+    async def worker_totals_async(self) -> BrokerResult[list[counting.WorkerTotal]]:
+        return await self._look_async(counting.worker_totals_steps())
+
+    def snapshot_ages(self) -> BrokerResult[list[counting.SnapshotAge]]:
+        """How many snapshots of workers are stored, by age."""
+        return self._look(counting.snapshot_ages_steps())
+
+    async def snapshot_ages_async(self) -> BrokerResult[list[counting.SnapshotAge]]:
+        return await self._look_async(counting.snapshot_ages_steps())
+
     def status(self, *, window: timedelta = HOUR) -> BrokerResult[SystemStatus]:
         """The whole system at a glance."""
         return self._look(queues.status_steps(window, self._queue_names))
@@ -154,12 +232,43 @@ class Viewing:
         operation = list_workflows(wanted, limit=limit, before=before)
         return await self._database.perform_async(operation)
 
+    def workflow(
+        self, workflow_id: str, *, deep: bool = False
+    ) -> BrokerResult[WorkflowOverview | None]:
+        """A workflow with the states of its nodes; with `deep`, all below it as well."""
+        return read_overview(self._database, workflow_id, deep=deep)
+
+    async def workflow_async(
+        self, workflow_id: str, *, deep: bool = False
+    ) -> BrokerResult[WorkflowOverview | None]:
+        return await asyncio.to_thread(read_overview, self._database, workflow_id, deep=deep)
+
+    def failures(self, *, window: timedelta = HOUR) -> BrokerResult[list[FailureGroup]]:
+        """What goes wrong lately: failures that are alike together, the latest first."""
+        return self._look(failure_steps(window))
+
+    async def failures_async(self, *, window: timedelta = HOUR) -> BrokerResult[list[FailureGroup]]:
+        return await self._look_async(failure_steps(window))
+
     def audit(self, *, limit: int = 50) -> BrokerResult[list[AuditEntry]]:
         """Who steered what, and why; the latest first."""
         return self._look(control.audit_steps(limit))
 
     async def audit_async(self, *, limit: int = 50) -> BrokerResult[list[AuditEntry]]:
         return await self._look_async(control.audit_steps(limit))
+
+    def on_change(self, callback: Callable[[], None]) -> bool:
+        """Call back whenever a task, workflow or worker changes, on a thread of its own.
+
+        Calls only wake: many changes may be told at once. False where notifications do not work,
+        as behind a pooler; then look now and then.
+        """
+        listener = self._database.listener()
+        if listener is None:
+            return False
+        for channel in CHANGE_CHANNELS:
+            listener.subscribe(channel, lambda _: callback(), only_wakes=True)
+        return True
 
     @property
     def _queue_names(self) -> list[str]:

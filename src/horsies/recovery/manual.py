@@ -1,6 +1,7 @@
 """Recovery by hand: what the broker lists and repairs on request."""
 
 from datetime import timedelta
+from typing import Any
 
 from horsies.codes import BrokerErrorCode
 from horsies.database.database import Database
@@ -57,7 +58,7 @@ def list_worker_stats() -> Operation[WorkerStats, list[dict[str, object]]]:
 
 async def expire_overdue(database: Database) -> BrokerResult[int]:
     return await _in_batches(
-        database, Operation(expire_tasks(), _count, BrokerErrorCode.CLEANUP_FAILED)
+        database, Operation(expire_tasks(), len, BrokerErrorCode.CLEANUP_FAILED)
     )
 
 
@@ -66,7 +67,7 @@ async def requeue_stale(database: Database, stale_after: timedelta) -> BrokerRes
     return await _in_batches(database, Operation(statement, _count, BrokerErrorCode.CLEANUP_FAILED))
 
 
-async def _in_batches(database: Database, operation: Operation[Scalar, int]) -> BrokerResult[int]:
+async def _in_batches(database: Database, operation: Operation[Any, int]) -> BrokerResult[int]:
     total = 0
     while True:
         changed = await database.perform_async(operation)

@@ -24,6 +24,8 @@ from horsies.recovery.statements import (
     BATCH,
     LostRun,
     LostRunEnding,
+    NamedTask,
+    expire_tasks,
     lost_runs,
     recover_workflows,
     running_tasks_of_worker,
@@ -63,10 +65,18 @@ class Reaper:
 
     name = "reaper"
 
-    def __init__(self, connection: Connection, config: RecoveryConfig, *, host_key: str) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        config: RecoveryConfig,
+        *,
+        host_key: str,
+        on_expired: Callable[[NamedTask], None] | None = None,
+    ) -> None:
         self._connection = connection
         self._config = config
         self._host_key = host_key
+        self._on_expired = on_expired
         self._retention_at = 0.0
         self._workflows_seen_to = ""
         self.interval_s = config.check_interval_ms / 1000
@@ -83,6 +93,8 @@ class Reaper:
         swept = Swept()
         if self._config.auto_fail_stale_running:
             await self._try("end lost runs", self._end_lost_runs, swept)
+        if self._on_expired is not None:
+            await self._try("expire overdue tasks", self._expire, swept)
         await self._try("sweep", self._sweep, swept)
         await self._try("recover workflows", self._recover_workflows, swept)
         if swept:
@@ -98,6 +110,16 @@ class Reaper:
                 _logger.warning("reaper: could not %s, next pass tries again: %s", name, error)
             else:
                 _logger.exception("reaper: could not %s, next pass tries again", name)
+
+    async def _expire(self, swept: Swept) -> None:
+        """Expire overdue tasks before the sweep does, and tell of each."""
+        is_full = self._on_expired is not None
+        while is_full and self._on_expired is not None:
+            expired = await self._connection.run(expire_tasks())
+            for task in expired:
+                self._on_expired(task)
+            swept.expired += len(expired)
+            is_full = len(expired) >= BATCH
 
     async def _sweep(self, swept: Swept) -> None:
         """Sweep batch by batch until none is full."""

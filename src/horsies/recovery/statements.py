@@ -76,6 +76,12 @@ class Unheld(NamedTuple):
     remaining: int
 
 
+class NamedTask(NamedTuple):
+    task_id: str
+    task_name: str
+    queue_name: str
+
+
 class ExpiredTask(NamedTuple):
     id: str
     task_name: str
@@ -106,9 +112,9 @@ def recover_workflows(after_id: str) -> Statement[RecoveredWorkflows]:
     return call("recover_workflows", RecoveredWorkflows, after_id=after_id, batch_limit=_WORKFLOWS)
 
 
-def expire_tasks() -> Statement[Scalar]:
-    """T10 for one batch; return how many."""
-    return call("expire_tasks", Scalar, batch_limit=BATCH)
+def expire_tasks() -> Statement[NamedTask]:
+    """T10 for a batch; answers which tasks they were."""
+    return call("expire_tasks_v2", NamedTask, batch_limit=BATCH)
 
 
 def requeue_stale_claims(stale_after: timedelta, dead_owners: Sequence[str]) -> Statement[Scalar]:
@@ -175,3 +181,8 @@ def expired_tasks() -> Statement[ExpiredTask]:
 
 def worker_stats() -> Statement[WorkerStats]:
     return Statement(query("recovery", "worker_stats"), {}, WorkerStats)
+
+
+def record_history() -> Statement[Scalar]:
+    """Whether the history of queues reaches the present."""
+    return call("record_history", Scalar)

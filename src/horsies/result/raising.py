@@ -15,6 +15,8 @@ class TaskFailed(Exception):  # noqa: N818  # reads as what happened, at `raise`
     'CARD_DECLINED'
     """
 
+    __module__ = "horsies"
+
     def __init__(
         self, code: BuiltInTaskCode | str | None, message: str | None = None, *, data: Any = None
     ) -> None:
@@ -40,12 +42,16 @@ class TaskFailed(Exception):  # noqa: N818  # reads as what happened, at `raise`
 class WaitTimedOut(TaskFailed, TimeoutError):  # noqa: N818  # as its base
     """`handle.result()` gave up waiting; the task itself is not affected."""
 
+    __module__ = "horsies"
+
 
 class Retry(Exception):  # noqa: N818  # an order, not an error
     """Raised in a task, it asks for another try, `after` so many seconds or by the policy's waits.
 
     The retry policy of the task says how many tries there are; without one the task fails.
     """
+
+    __module__ = "horsies"
 
     def __init__(
         self, message: str = "the task asked for a retry", *, after: float | None = None

@@ -1,9 +1,11 @@
 """TaskResult and TaskError: what a task returns and what a caller reads back."""
 
+import os
 import traceback
 from collections.abc import Mapping
 from enum import Enum
-from types import GenericAlias
+from pathlib import Path
+from types import GenericAlias, TracebackType
 from typing import (
     TYPE_CHECKING,
     Annotated,
@@ -26,6 +28,11 @@ T_co = TypeVar("T_co", covariant=True)
 E_co = TypeVar("E_co", covariant=True)
 
 BUILTIN_CODE_TAG = "__builtin_task_code__"
+# What calls user code. The demo's tasks live in this package too, so it is not the whole of it.
+_CALLERS = tuple(
+    f"{Path(__file__).parents[1] / name}{os.sep}"
+    for name in ("contrib", "executors", "observability", "tasks", "testing")
+)
 
 
 def _read_code(value: object) -> BuiltInTaskCode | str | None:
@@ -62,8 +69,16 @@ def dump_exception(error: BaseException | dict[str, Any] | None) -> dict[str, An
         message = str(error)
     except (Exception, SystemExit, KeyboardInterrupt):  # noqa: BLE001  # __str__ is user code
         message = "<exception without text>"
-    lines = traceback.format_exception(error)
+    lines = traceback.format_exception(type(error), error, _from_user_code(error.__traceback__))
     return {"type": type(error).__name__, "message": message, "traceback": "".join(lines)}
+
+
+def _from_user_code(whole: TracebackType | None) -> TracebackType | None:
+    """Leave out the frames of ours that led to user code; keep all if there is nothing else."""
+    first = whole
+    while first is not None and first.tb_frame.f_code.co_filename.startswith(_CALLERS):
+        first = first.tb_next
+    return first or whole
 
 
 # Plain functions are faster than unions of pydantic schemas, and every failed attempt builds an

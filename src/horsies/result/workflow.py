@@ -32,5 +32,7 @@ class SubWorkflowError(TaskError):
 class WorkflowContextMissingIdError(RuntimeError):
     """A result was looked up by a node that has no `node_id` yet."""
 
+    __module__ = "horsies"
+
     def __init__(self, message: str = "TaskNode node_id is not set") -> None:
         super().__init__(message)

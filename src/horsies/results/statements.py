@@ -1,13 +1,13 @@
 """The statements that read tasks: their results, themselves, their attempts."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, NamedTuple
 
 from horsies.database.sql_files import query
 from horsies.database.statement import Statement
-from horsies.results.task_info import TaskAttemptInfo, TaskInfo
+from horsies.results.task_info import TaskAttemptInfo, TaskInfo, TaskProgress
 from horsies.states import TaskStatus
 
 
@@ -65,7 +65,16 @@ def read_task(
         "with_failed_reason": with_failed_reason,
         "with_log": with_log,
     }
-    return Statement(query("results", "read_task"), parameters, StoredTask)
+    return Statement(query("results", "read_task"), parameters, _stored_task)
+
+
+def _stored_task(*columns: Any) -> StoredTask:
+    return replace(StoredTask(*columns[:-5]), progress=stored_progress(*columns[-5:]))
+
+
+def stored_progress(attempt: int | None, *columns: Any) -> TaskProgress | None:
+    """The columns of a progress report, if there is one."""
+    return None if attempt is None else TaskProgress(attempt, *columns)
 
 
 def read_attempts(task_id: str) -> Statement[TaskAttemptInfo]:

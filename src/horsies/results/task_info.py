@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from horsies.result import TaskError, TaskResult
 from horsies.states import TaskStatus
@@ -23,6 +23,27 @@ class TaskAttemptInfo:
     worker_hostname: str | None
     worker_pid: int | None
     worker_process_name: str | None
+
+
+class TaskProgress(NamedTuple):
+    """How far a task has said it is, by `current_task().progress(...)`."""
+
+    attempt: int
+    done: float
+    total: float | None
+    note: str | None
+    updated_at: datetime
+
+    @property
+    def fraction(self) -> float | None:
+        """The part that is done, at most 1; `None` if the total is unknown."""
+        return min(1.0, self.done / self.total) if self.total else None
+
+    def __str__(self) -> str:
+        amount = f"{self.done:,.10g}"
+        if self.total is not None:
+            amount = f"{amount} of {self.total:,.10g}"
+        return f"{amount}: {self.note}" if self.note else amount
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,3 +76,4 @@ class TaskInfo:
     failed_reason: str | None = None
     log: str | None = None
     attempts: list[TaskAttemptInfo] | None = None
+    progress: TaskProgress | None = None

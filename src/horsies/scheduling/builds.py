@@ -56,6 +56,11 @@ class Builds:
     def begin_pass(self) -> None:
         self._patience_s = _PATIENCE_S
 
+    @property
+    def are_under_way(self) -> bool:
+        """Whether a build has begun that was not yet taken."""
+        return bool(self._builds)
+
     async def take(self, schedule: WorkflowSchedule) -> WorkflowSpec[Any] | BuildFailure | None:
         """The workflow of a schedule, or why there is none; None if it is not ready yet."""
         name = schedule.name

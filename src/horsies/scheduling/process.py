@@ -63,7 +63,7 @@ async def _pass(scheduler: Scheduler) -> float:
         _logger.warning("the database is away, trying again: %s", error)
         return jittered(_RETRY_S)
     if sent:
-        _logger.info("%d runs sent", sent)
+        _logger.info("%d run(s) sent", sent)
     return scheduler.interval_s
 
 

@@ -13,6 +13,7 @@ from horsies.codes import BrokerErrorCode
 from horsies.config.schedules import AnySchedule
 from horsies.database.operation import FAILURES, operation_error
 from horsies.database.statement import run, run_blocking
+from horsies.operations.control import UNSAID, Note, record
 from horsies.result import Err, Ok
 from horsies.result.broker import BrokerOperationError, BrokerResult
 from horsies.scheduling import by_hand, control
@@ -26,7 +27,10 @@ T = TypeVar("T")
 
 
 class Schedules:
-    """See and steer the schedules of an app, those in code and those added at run time."""
+    """See and steer the schedules of an app, those in code and those added at run time.
+
+    What changes something takes a `Note` with who and why, for `horsies_audit`.
+    """
 
     def __init__(self, app: ScheduleSendingApp) -> None:
         self._app = app
@@ -47,29 +51,39 @@ class Schedules:
     ) -> BrokerResult[builtins.list[datetime]]:
         return await self._perform_async(control.next_runs_steps(self._app, name, count))
 
-    def pause(self, name: str, *, reason: str | None = None) -> BrokerResult[None]:
+    def pause(
+        self, name: str, *, reason: str | None = None, note: Note = UNSAID
+    ) -> BrokerResult[None]:
         """Send no slots until it is resumed; deploys do not resume it."""
-        return self._perform(control.pause_steps(self._app, name, reason))
+        steps = control.pause_steps(self._app, name, reason)
+        return self._perform(_noted(steps, note, "pause", name))
 
-    async def pause_async(self, name: str, *, reason: str | None = None) -> BrokerResult[None]:
-        return await self._perform_async(control.pause_steps(self._app, name, reason))
+    async def pause_async(
+        self, name: str, *, reason: str | None = None, note: Note = UNSAID
+    ) -> BrokerResult[None]:
+        steps = control.pause_steps(self._app, name, reason)
+        return await self._perform_async(_noted(steps, note, "pause", name))
 
-    def resume(self, name: str) -> BrokerResult[bool]:
+    def resume(self, name: str, *, note: Note = UNSAID) -> BrokerResult[bool]:
         """Go on; False if it was not paused.
 
         Slots of the pause are sent only if the schedule has `catch_up_missed`.
         """
-        return self._perform(control.resume_steps(self._app, name))
+        steps = control.resume_steps(self._app, name)
+        return self._perform(_noted(steps, note, "resume", name))
 
-    async def resume_async(self, name: str) -> BrokerResult[bool]:
-        return await self._perform_async(control.resume_steps(self._app, name))
+    async def resume_async(self, name: str, *, note: Note = UNSAID) -> BrokerResult[bool]:
+        steps = control.resume_steps(self._app, name)
+        return await self._perform_async(_noted(steps, note, "resume", name))
 
-    def run_now(self, name: str) -> BrokerResult[str]:
+    def run_now(self, name: str, *, note: Note = UNSAID) -> BrokerResult[str]:
         """Send one run at once, beside its slots; the id of the task or workflow."""
-        return self._perform(by_hand.run_now_steps(self._app, name))
+        steps = by_hand.run_now_steps(self._app, name)
+        return self._perform(_noted(steps, note, "run", name))
 
-    async def run_now_async(self, name: str) -> BrokerResult[str]:
-        return await self._perform_async(by_hand.run_now_steps(self._app, name))
+    async def run_now_async(self, name: str, *, note: Note = UNSAID) -> BrokerResult[str]:
+        steps = by_hand.run_now_steps(self._app, name)
+        return await self._perform_async(_noted(steps, note, "run", name))
 
     def backfill(
         self,
@@ -79,15 +93,15 @@ class Schedules:
         *,
         preview: bool = True,
         again: bool = False,
+        note: Note = UNSAID,
     ) -> BrokerResult[Backfill]:
         """Send the slots from `start` until before `end` that were not sent yet.
 
         A preview sends nothing. All slots are sent in one transaction; to repeat it sends nothing
         twice. Slots whose history is pruned may have been sent: they are skipped, unless `again`.
         """
-        return self._perform(
-            by_hand.backfill_steps(self._app, name, start, end, preview=preview, again=again)
-        )
+        steps = by_hand.backfill_steps(self._app, name, start, end, preview=preview, again=again)
+        return self._perform(steps if preview else _noted(steps, note, "backfill", name))
 
     async def backfill_async(
         self,
@@ -97,31 +111,41 @@ class Schedules:
         *,
         preview: bool = True,
         again: bool = False,
+        note: Note = UNSAID,
     ) -> BrokerResult[Backfill]:
+        steps = by_hand.backfill_steps(self._app, name, start, end, preview=preview, again=again)
         return await self._perform_async(
-            by_hand.backfill_steps(self._app, name, start, end, preview=preview, again=again)
+            steps if preview else _noted(steps, note, "backfill", name)
         )
 
-    def add(self, schedule: AnySchedule) -> BrokerResult[None]:
+    def add(self, schedule: AnySchedule, *, note: Note = UNSAID) -> BrokerResult[None]:
         """Store a schedule beside those in code; running schedulers take it up at once."""
-        return self._perform(control.add_steps(self._app, schedule))
+        steps = control.add_steps(self._app, schedule)
+        return self._perform(_noted(steps, note, "add", schedule.name))
 
-    async def add_async(self, schedule: AnySchedule) -> BrokerResult[None]:
-        return await self._perform_async(control.add_steps(self._app, schedule))
+    async def add_async(self, schedule: AnySchedule, *, note: Note = UNSAID) -> BrokerResult[None]:
+        steps = control.add_steps(self._app, schedule)
+        return await self._perform_async(_noted(steps, note, "add", schedule.name))
 
-    def change(self, schedule: AnySchedule) -> BrokerResult[None]:
+    def change(self, schedule: AnySchedule, *, note: Note = UNSAID) -> BrokerResult[None]:
         """Replace the schedule of this name that was added at run time."""
-        return self._perform(control.change_steps(self._app, schedule))
+        steps = control.change_steps(self._app, schedule)
+        return self._perform(_noted(steps, note, "change", schedule.name))
 
-    async def change_async(self, schedule: AnySchedule) -> BrokerResult[None]:
-        return await self._perform_async(control.change_steps(self._app, schedule))
+    async def change_async(
+        self, schedule: AnySchedule, *, note: Note = UNSAID
+    ) -> BrokerResult[None]:
+        steps = control.change_steps(self._app, schedule)
+        return await self._perform_async(_noted(steps, note, "change", schedule.name))
 
-    def remove(self, name: str) -> BrokerResult[None]:
+    def remove(self, name: str, *, note: Note = UNSAID) -> BrokerResult[None]:
         """Remove a schedule that was added at run time; its history stays."""
-        return self._perform(control.remove_steps(self._app, name))
+        steps = control.remove_steps(self._app, name)
+        return self._perform(_noted(steps, note, "remove", name))
 
-    async def remove_async(self, name: str) -> BrokerResult[None]:
-        return await self._perform_async(control.remove_steps(self._app, name))
+    async def remove_async(self, name: str, *, note: Note = UNSAID) -> BrokerResult[None]:
+        steps = control.remove_steps(self._app, name)
+        return await self._perform_async(_noted(steps, note, "remove", name))
 
     def history(self, name: str, limit: int = 50) -> BrokerResult[builtins.list[ScheduleRun]]:
         """What became of the last slots, the latest first."""
@@ -160,6 +184,13 @@ class Schedules:
                 answer = await asyncio.to_thread(reached.function)
         except (RefusedError, *FAILURES) as error:
             return Err(_as_value(error))
+
+
+def _noted(steps: Steps[T], note: Note, action: str, name: str) -> Steps[T]:
+    """The same, with a line in the audit, in the same transaction."""
+    value = yield from steps
+    yield record(note, action, f"schedule {name}", {})
+    return value
 
 
 @dataclass(frozen=True, slots=True)

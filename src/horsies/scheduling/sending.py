@@ -6,6 +6,8 @@ from typing import Any, Protocol
 from horsies.config.schedules import TaskSchedule, WorkflowSchedule
 from horsies.database.statement import Statement
 from horsies.errors import HorsiesError
+from horsies.observability.hooks import EventHooks
+from horsies.observability.traces import Tracing
 from horsies.result import Err
 from horsies.scheduling.slots import jitter_s, slot_id
 from horsies.scheduling.validate import SchedulingApp
@@ -25,6 +27,10 @@ class ScheduleBroker(SendingBroker, SpecBroker, Protocol):
 class ScheduleSendingApp(SchedulingApp, Protocol):
     """The part of an app that schedules are sent with."""
 
+    @property
+    def on(self) -> EventHooks: ...
+    @property
+    def tracing(self) -> Tracing | None: ...
     def get_broker(self) -> ScheduleBroker: ...
     def are_sends_suppressed(self) -> bool: ...
 

@@ -16,6 +16,7 @@ from horsies.sending.enqueuer import not_stored, read_receipt
 from horsies.sending.errors import TaskSendError, TaskSendResult
 from horsies.sending.prepared import AnyHandle, PreparedSend, handle_of, refused, told
 from horsies.sending.rows import NewTask
+from horsies.sending.telling import tell_enqueued, tell_enqueued_async
 
 P = ParamSpec("P")
 
@@ -46,7 +47,11 @@ class _RefusedError(Exception):
 
 def send_many(prepared: PreparedSend, calls: Iterable[object]) -> TaskSendResult[Handles]:
     """Store all calls in one transaction."""
-    return told(prepared.task_name, _send_many(prepared, calls))
+    with prepared.traced():
+        result = told(prepared.task_name, _send_many(prepared, calls))
+    is_in_transaction = prepared.is_in_transaction
+    tell_enqueued(prepared.app.on, prepared, result, is_in_transaction=is_in_transaction)
+    return result
 
 
 def _send_many(prepared: PreparedSend, calls: Iterable[object]) -> TaskSendResult[Handles]:
@@ -75,7 +80,10 @@ async def send_many_async(
     """The awaitable twin of `send_many`."""
     if prepared.options.connection is None:
         return await asyncio.to_thread(send_many, prepared, list(calls))
-    return told(prepared.task_name, await _send_many_async(prepared, calls))
+    with prepared.traced():
+        result = told(prepared.task_name, await _send_many_async(prepared, calls))
+    await tell_enqueued_async(prepared.app.on, prepared, result, is_in_transaction=True)
+    return result
 
 
 async def _send_many_async(

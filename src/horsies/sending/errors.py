@@ -57,6 +57,8 @@ class TaskSendError:
 class SendFailed(Exception):  # noqa: N818  # reads as what happened
     """Raised by `send_or_raise`; `error` is the value that `send` would have returned."""
 
+    __module__ = "horsies"
+
     def __init__(self, error: TaskSendError) -> None:
         super().__init__(str(error))
         self.error = error

@@ -9,6 +9,7 @@ import logging
 import math
 import time
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, Protocol, TypeAlias, TypeVar
@@ -22,6 +23,8 @@ from horsies.database.operation import describe
 from horsies.database.statement import Receipt
 from horsies.errors import HorsiesError
 from horsies.ids import new_id
+from horsies.observability.hooks import EventHooks
+from horsies.observability.traces import Tracing
 from horsies.result import Err, Ok, Result
 from horsies.results.handle import HandleBroker, TaskHandle
 from horsies.sending import transaction
@@ -30,11 +33,13 @@ from horsies.sending.errors import TaskSendError, TaskSendResult
 from horsies.sending.fingerprint import Fingerprint
 from horsies.sending.options import SendOptions, check_options, stored_options
 from horsies.sending.rows import NewTask, option_columns
+from horsies.sending.telling import tell_enqueued, tell_enqueued_async
 from horsies.tasks.definition import TaskDefinition
 from horsies.tasks.queues import resolve_queue
 
 _logger = logging.getLogger("horsies.send")
 T = TypeVar("T")
+_UNTRACED = nullcontext()
 _RESEND_AFTER_S = (0.2, 0.4, 0.8)
 AnyHandle: TypeAlias = TaskHandle[Any]  # the task function around it knows the type
 
@@ -55,6 +60,10 @@ class SendingApp(Protocol):
 
     @property
     def config(self) -> AppConfig: ...
+    @property
+    def on(self) -> EventHooks: ...
+    @property
+    def tracing(self) -> Tracing | None: ...
     def get_broker(self) -> SendingBroker: ...
     def are_sends_suppressed(self) -> bool: ...
 
@@ -103,6 +112,15 @@ class PreparedSend:
         return self._definition.name
 
     @property
+    def queue_name(self) -> str:
+        return self._queue_name
+
+    @property
+    def is_in_transaction(self) -> bool:
+        """Whether its rows are stored by a transaction of the caller's."""
+        return self.options.connection is not None
+
+    @property
     def is_plain(self) -> bool:
         """Whether its rows can be copied as they are: new, due at once, holding no key."""
         options = self.options
@@ -134,7 +152,10 @@ class PreparedSend:
     def send(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> TaskSendResult[AnyHandle]:
         if self._definition.unique_key_of is not None and self.options.unique_key is None:
             return self.for_call(args, kwargs).send(args, kwargs)
-        return told(self._definition.name, self._send(args, kwargs))
+        with self.traced():
+            result = told(self._definition.name, self._send(args, kwargs))
+        tell_enqueued(self.app.on, self, result, is_in_transaction=self.is_in_transaction)
+        return result
 
     def _send(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> TaskSendResult[AnyHandle]:
         prepared = self.refusal() or self.row(new_id(), args, kwargs, utc_now())
@@ -154,7 +175,11 @@ class PreparedSend:
     ) -> TaskSendResult[AnyHandle]:
         if self._definition.unique_key_of is not None and self.options.unique_key is None:
             return await self.for_call(args, kwargs).send_async(args, kwargs)
-        return told(self._definition.name, await self._send_async(args, kwargs))
+        with self.traced():
+            result = told(self._definition.name, await self._send_async(args, kwargs))
+        is_in_transaction = self.is_in_transaction
+        await tell_enqueued_async(self.app.on, self, result, is_in_transaction=is_in_transaction)
+        return result
 
     async def _send_async(
         self, args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -170,6 +195,13 @@ class PreparedSend:
             return await enqueue_async(self.app, row)
         stored = await transaction.enqueue_async(broker.database, self.options.connection, [row])
         return self._answer(row, stored)
+
+    def traced(self) -> AbstractContextManager[object]:
+        """A span around a send, if the app is traced."""
+        tracing = self.app.tracing
+        if tracing is None or self._problem is not None:
+            return _UNTRACED
+        return tracing.sending(f"send {self._definition.name}", self._queue_name)
 
     def refusal(self) -> Err[TaskSendError] | None:
         """Why nothing can be sent, whatever the arguments."""
@@ -215,7 +247,9 @@ class PreparedSend:
                 delay_s=self._delay_s,
                 good_until=self.options.good_until,
                 max_retries=self._columns.max_retries,
-                task_options=self._task_options,
+                task_options=self._task_options
+                if self.app.tracing is None
+                else self.app.tracing.carried(self._task_options),
                 enqueue_sha=self._fingerprint.digest(args_json, kwargs_json, sent_at),
                 unique_key=self._columns.unique_key,
                 unique_stored=self._columns.unique_stored,

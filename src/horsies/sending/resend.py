@@ -1,6 +1,7 @@
 """Sends that are repeated from the error of a failed one: the same row, under the same id."""
 
 from horsies.codes import TaskSendErrorCode
+from horsies.observability.trace_context import without_traceparent
 from horsies.result import Err, Ok, Result
 from horsies.sending.errors import TaskSendError, TaskSendPayload
 from horsies.sending.fingerprint import enqueue_fingerprint
@@ -38,7 +39,7 @@ def is_unchanged(payload: TaskSendPayload) -> bool:
         sent_at=payload.sent_at,
         good_until=payload.good_until,
         enqueue_delay_seconds=payload.enqueue_delay_seconds,
-        task_options=payload.task_options,
+        task_options=without_traceparent(payload.task_options),
     )
     return sha == payload.enqueue_sha
 

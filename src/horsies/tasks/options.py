@@ -10,6 +10,7 @@ from pydantic_core import from_json, to_json
 
 from horsies.codec.shapes import JsonObject
 from horsies.config.exceptions import code_problem
+from horsies.observability.trace_context import without_traceparent
 from horsies.result import Err, Ok, Result
 from horsies.tasks.retry import RetryPolicy
 
@@ -58,6 +59,7 @@ def write_task_options(options: StoredOptions) -> str:
 
 def parse_task_options(text: str | None) -> StoredOptions:
     """Read stored options; a text that cannot be read counts as empty."""
+    text = without_traceparent(text)
     return StoredOptions() if text is None else read_task_options(text).unwrap_or(StoredOptions())
 
 

@@ -23,6 +23,15 @@ from horsies.result.raising import RETRY_CODE
 RETRYABLE_BUILT_IN = ("UNHANDLED_EXCEPTION", "TASK_EXCEPTION", "WORKER_CRASHED", "TASK_TIMEOUT")
 # Whole seconds stay integers: that is how the contract's rows have them.
 _Seconds = Annotated[int, Field(ge=1, le=86_400)] | Annotated[float, Field(ge=0.01, le=86_400)]
+_RULES = {
+    "auto_retry_for": "must have at least 1 item, an error code, unless retry_on names a class",
+    "max_retries": "must be a whole number from 1 to 20",
+    "intervals": "must be a list of 1 to 20 waits, each from 0.01 to 86400 seconds",
+    "backoff_strategy": "must be 'fixed' or 'exponential'",
+    "jitter": "must be True or False",
+    "max_interval": "must be from 0.01 to 86400 seconds",
+    "retry_on": "must be a list of exception classes",
+}
 BY_POLICY = -1.0  # a wish for a retry after the wait that the policy gives
 
 
@@ -54,11 +63,14 @@ class RetryPolicy(BaseModel):
         jitter: bool = True,
     ) -> "RetryPolicy":
         """Retry once per interval; each interval is the wait in seconds before its retry."""
+        waits: Any = intervals
+        if isinstance(intervals, Iterable):  # also what type checkers refuse gets an answer of ours
+            waits = list(intervals)
         return cls._made(
             auto_retry_for,
             retry_on,
-            max_retries=len(intervals),
-            intervals=list(intervals),
+            max_retries=len(waits) if isinstance(waits, list) and waits else 1,
+            intervals=waits,
             jitter=jitter,
         )
 
@@ -194,9 +206,9 @@ def retry_delay_s(
 def _refusal(error: ValidationError) -> ConfigurationError:
     """All mistakes of a policy in one error of ours."""
     found = error.errors(include_url=False, include_context=False)
-    said = [_told(item["loc"], item["msg"].removeprefix("Value error, ")) for item in found]
+    said = [_told(item["loc"], item["type"], item["msg"]) for item in found]
     values = [
-        f"{'.'.join(map(str, item['loc']))}={item['input']!r}"
+        f"{_place(item['loc'])}={item['input']!r}"
         for item in found
         if item["loc"] and item["type"] != "missing"
     ]
@@ -209,9 +221,23 @@ def _refusal(error: ValidationError) -> ConfigurationError:
     )
 
 
-def _told(place: tuple[int | str, ...], text: str) -> str:
-    first = str(place[0]) if place else ""
-    return text if not first or text.startswith(first) else f"{first}: {text}"
+def _told(place: tuple[int | str, ...], kind: str, text: str) -> str:
+    name = str(place[0]) if place else ""
+    if kind == "value_error":
+        own = text.removeprefix("Value error, ")
+        return own if not name or own.startswith(name) else f"{name} {own}"
+    if kind == "extra_forbidden":
+        return f"there is no option {name!r}"
+    return f"{name} {_RULES[name]}"
+
+
+def _place(place: tuple[int | str, ...]) -> str:
+    """`intervals[1]`; what follows a position is the branch of a union, which tells nothing."""
+    return "".join(
+        f"[{part}]" if isinstance(part, int) else part
+        for number, part in enumerate(place)
+        if number == 0 or isinstance(part, int)
+    )
 
 
 def _name(value: object) -> str:

@@ -14,10 +14,12 @@ from horsies.config import PostgresConfig
 from horsies.database.statement import Receipt
 from horsies.executors import attempt
 from horsies.executors.host import Host
+from horsies.observability.trace_context import traceparent_of
 from horsies.result import Ok, RetrievalCode, TaskError, TaskResult
 from horsies.sending.enqueuer import Enqueuer, EnqueueResult
 from horsies.sending.rows import NewTask
 from horsies.testing.sends import Sends
+from horsies.worker.child_main import AppDefinitions
 from horsies.worker.held_task import HeldTask
 from horsies.worker.outcome import judge
 
@@ -117,7 +119,7 @@ class _Recorder(Enqueuer):
         for number in range(1, row.max_retries + 2):
             held = _held(row, number)
             try:
-                ended: Any = attempt.run(definition, held, None, Host())
+                ended: Any = attempt.run(definition, held, self._host())
             except KeyboardInterrupt as error:  # `crash`, as an executor takes it
                 ended = attempt.crashed_by(error)
             if not self._keep(row, judge(held, ended, random=random.Random(0))):  # noqa: S311
@@ -128,11 +130,14 @@ class _Recorder(Enqueuer):
         for number in range(1, row.max_retries + 2):
             held = _held(row, number)
             try:
-                ended: Any = await attempt.run_async(definition, held, None, Host())
+                ended: Any = await attempt.run_async(definition, held, self._host())
             except KeyboardInterrupt as error:
                 ended = attempt.crashed_by(error)
             if not self._keep(row, judge(held, ended, random=random.Random(0))):  # noqa: S311
                 return
+
+    def _host(self) -> Host:
+        return Host(AppDefinitions(self._app, None, "inline"))
 
     def _keep(self, row: NewTask, completion: Any) -> bool:
         """Keep what would be stored; whether the policy asks for another attempt."""
@@ -142,10 +147,12 @@ class _Recorder(Enqueuer):
 
 
 def _held(row: NewTask, number: int) -> HeldTask:
-    return HeldTask(
+    held = HeldTask(
         row.id, row.queue_name, row.priority, 1, row.task_name, row.args, row.kwargs, number,
         "", "", row.task_options, False, None,
     )  # fmt: skip
+    held.traceparent = traceparent_of(row.task_options)
+    return held
 
 
 def _in_thread(coroutine: Any) -> None:

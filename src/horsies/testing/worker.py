@@ -10,6 +10,7 @@ from typing import Any
 from horsies.app import Horsies
 from horsies.broker.postgres import PostgresBroker
 from horsies.config import PostgresConfig
+from horsies.scheduling.scheduler import Scheduler
 from horsies.testing.databases import set_now
 from horsies.testing.recording import RecordingEnqueuer
 from horsies.testing.sends import Sends
@@ -45,12 +46,17 @@ class Clock:
 
 
 class ManualWorker:
-    """Runs the tasks of an app when told to; plain functions run in threads of this process."""
+    """Runs the tasks of an app when told to; plain functions run in threads of this process.
+
+    The app's schedules begin with it, and each run first sends what is due of them.
+    """
 
     def __init__(self, app: Horsies, url: str, sends: Sends) -> None:
         self.app = app
         self.sends = sends
         self.clock = Clock(url, app.get_broker())
+        if self._has_schedules:
+            _in_thread(Scheduler(app).run_once())
 
     def run_once(self) -> int:
         """Run one task of each queue at most; return how many attempts ended."""
@@ -68,6 +74,11 @@ class ManualWorker:
         """The awaitable twin of `run_until_idle`."""
         return await self._run(is_one=False)
 
+    @property
+    def _has_schedules(self) -> bool:
+        schedules = self.app.config.schedule
+        return schedules is not None and schedules.enabled
+
     async def _run(self, *, is_one: bool) -> int:
         settings = WorkerConfig(
             processes=1,
@@ -80,10 +91,24 @@ class ManualWorker:
         )
         worker = Worker(self.app, settings)
         counting = _Counting()
-        worker.task_log = counting
+        worker.observers.task_log = counting
         async with asyncio.timeout(_LONGEST_RUN_S):
+            if self._has_schedules:
+                await _send_what_is_due(Scheduler(self.app))
+            (await self.app.get_broker().expire_pending_tasks()).unwrap()
             await worker.run()
         return counting.count
+
+
+async def _send_what_is_due(scheduler: Scheduler) -> None:
+    """One pass, and others for as long as workflows are being built in their threads."""
+    builds, one_ended = scheduler.builds, asyncio.Event()
+    builds.when_ended = one_ended.set
+    await scheduler.run_once()
+    while builds.are_under_way:
+        await one_ended.wait()
+        one_ended.clear()
+        await scheduler.run_once()
 
 
 class _Counting(TaskLog):

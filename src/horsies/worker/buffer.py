@@ -76,6 +76,8 @@ class Buffer:
                 await self._connection.run(return_tasks(self._identity.worker_id, [task]))
             else:
                 _logger.info("task %s not started: %s", task.task_id, receipt.outcome)
+                if receipt.outcome == "expired":
+                    self._dispatcher.events.on_expired(task)
 
     async def _start(self, chosen: list[HeldTask], pids: list[int]) -> list[Receipt]:
         statement = start_tasks(self._identity, chosen, pids)

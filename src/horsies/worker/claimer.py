@@ -8,6 +8,7 @@ frequent where it is cheap (decision 0003).
 import asyncio
 import logging
 import math
+import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
 
@@ -184,6 +185,7 @@ class Claimer:
                 self._holdings.dispatcher.grant(request.permit, row.voided)
         if tasks:
             self._news.add(tasks)
+            self._holdings.dispatcher.events.on_claimed(len(tasks))
         for task in tasks:
             if task.pid is None:
                 self._holdings.buffer.add(task)
@@ -274,8 +276,9 @@ class Claimer:
         return requests
 
     def _left_to_take(self) -> int:
+        """What the life of this worker leaves to all lanes; each lane has its own share besides."""
         limit = self._context.settings.max_tasks
-        return limit - self._taken_count if limit else _MAX_ROWS
+        return limit - self._taken_count if limit else sys.maxsize
 
     def _buffer_room(self) -> list[int]:
         """How many more rows of each lane may wait in the buffer."""

@@ -32,6 +32,7 @@ from horsies.worker.statements import (
     notify_capacity,
     renumber_attempts,
     store_logs,
+    store_progress,
     unlocked_tasks,
 )
 from horsies.workflows.statements import advance_tasks, lock_workflows_of_tasks
@@ -227,7 +228,7 @@ class Completer:
     async def _write_once(self, batch: Sequence[Completion]) -> list[Recorded]:
         of_workflows = [c.task.task_id for c in batch if c.task.is_workflow_task]
         is_plain = not self._has_caps and not of_workflows
-        if is_plain and all(c.ending in ("complete", "fail") and not c.log for c in batch):
+        if is_plain and all(_is_plain(c) for c in batch):
             return await self._end(batch)
         parts: list[tuple[Ending, list[Completion]]] = [
             (ending, part)
@@ -237,6 +238,8 @@ class Completer:
         statements = [_STATEMENTS[ending](self._owner_id, part) for ending, part in parts]
         if logged := [_without_nul(c) for c in batch if c.log]:
             statements.append(store_logs(logged))
+        if reports := [(c.task, c.task.progress) for c in batch if c.task.progress is not None]:
+            statements.append(store_progress(reports))
         if self._has_caps:
             statements.append(notify_capacity(batch))
         permit = self._permits.for_ends()
@@ -293,6 +296,13 @@ _STATEMENTS: dict[Ending, Callable[[str, Sequence[Completion]], Statement[Any]]]
     "cancel": cancel_running_tasks,
     "interrupt": interrupt_tasks,
 }
+
+
+def _is_plain(completion: Completion) -> bool:
+    """Whether the usual statement has room for all of it."""
+    if completion.log or completion.task.progress is not None:
+        return False
+    return completion.ending in ("complete", "fail")
 
 
 def _recorded(

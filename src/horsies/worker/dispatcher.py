@@ -6,11 +6,13 @@ import os
 import random
 from collections import deque
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from horsies.clock import monotonic
 from horsies.codec.signature import byte_count
 from horsies.config import AppConfig
 from horsies.executors.base import Call, Delivered, NotBegun, Outcome
+from horsies.observability.trace_context import traceparent_of
 from horsies.recovery.begun_slots import BegunSlots
 from horsies.tasks.definition import TaskDefinition
 from horsies.tasks.options import parse_task_options
@@ -26,8 +28,17 @@ _random = random.SystemRandom()
 _AT_ONCE = 100  # about a millisecond's work
 
 
+class DispatchEvents(NamedTuple):
+    """Who is told: of a free slot, of a claim, of a task that begins, of one that is too late."""
+
+    on_slot_freed: Callable[[], None]
+    on_claimed: Callable[[int], None]
+    on_started: Callable[[HeldTask], None]
+    on_expired: Callable[[HeldTask], None]
+
+
 class Dispatcher:
-    """Tasks in executors, by id. `on_slot_freed` is called when one of them has ended."""
+    """Tasks in executors, by id."""
 
     def __init__(
         self,
@@ -36,7 +47,7 @@ class Dispatcher:
         completer: Completer,
         permits: Permits,
         begun_slots: BegunSlots | None,
-        on_slot_freed: Callable[[], None],
+        events: DispatchEvents,
         definition_of: Callable[[str], TaskDefinition | None],
     ) -> None:
         self._config = config
@@ -46,7 +57,7 @@ class Dispatcher:
         self.permits = permits
         self._begun_slots = begun_slots
         self._own_pid = os.getpid()
-        self._on_slot_freed = on_slot_freed
+        self.events = events
         self.running: dict[str, HeldTask] = {}
         self._accepted: deque[HeldTask] = deque()
         self._is_paused = False
@@ -114,10 +125,12 @@ class Dispatcher:
         declared = definition.options if definition else options
         # A row written by plain SQL need not repeat what the task itself declares.
         task.timeout_ms = options.timeout_ms or declared.timeout_ms or self._config.task_timeout_ms
+        task.traceparent = traceparent_of(task.task_options)
         task.soft_timeout_ms = options.soft_timeout_ms or declared.soft_timeout_ms
         if self._begun_slots is not None:
             task.slot = self._begun_slots.place(task.task_id)
         if task.stop is None:
+            self.events.on_started(task)
             self._lanes[task.lane - 1].submit(task, self._done, task.pid or self._own_pid)
         else:
             self._done(task, NotBegun())
@@ -141,7 +154,7 @@ class Dispatcher:
             lane.measure(task.task_name, outcome.duration_s, completion.size)
             self._warn_if_large(task, outcome)
         self._completer.add(completion)
-        self._on_slot_freed()
+        self.events.on_slot_freed()
 
     def stop(self, task_id: str, reason: StopReason) -> None:
         """End a running task; its outcome follows through its executor."""

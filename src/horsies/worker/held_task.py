@@ -28,7 +28,6 @@ class HeldTask(Call):
         "lane",
         "pid",
         "priority",
-        "queue_name",
         "stop",
         "task_options",
     )
@@ -50,8 +49,7 @@ class HeldTask(Call):
         pid: int | None,
         ahead_number: int | None = None,
     ) -> None:
-        super().__init__(task_id, task_name, attempt, args, kwargs)
-        self.queue_name = queue_name
+        super().__init__(task_id, task_name, attempt, args, kwargs, queue_name=queue_name)
         self.priority = priority
         self.lane = lane
         self.claim = claim

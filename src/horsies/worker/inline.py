@@ -16,12 +16,20 @@ from horsies.database.statement import Statement
 from horsies.executors import attempt
 from horsies.executors.base import Delivered
 from horsies.executors.host import Host
+from horsies.observability.trace_context import traceparent_of
+from horsies.worker.child_main import AppDefinitions
 from horsies.worker.claim_request import ClaimLimits, ClaimRequest, LaneRequest
 from horsies.worker.held_task import Completion, HeldTask
 from horsies.worker.identity import WorkerIdentity, own_identity
 from horsies.worker.outcome import judge
 from horsies.worker.settings import ServedQueue
-from horsies.worker.statements import claim_tasks, complete_tasks, fail_tasks, start_one
+from horsies.worker.statements import (
+    claim_tasks,
+    complete_tasks,
+    fail_tasks,
+    start_one,
+    store_progress,
+)
 
 Run = Callable[[Statement[Any]], list[Any]]
 
@@ -52,7 +60,7 @@ def run_one(app: Horsies, run: Run, task_id: str) -> bool:
 
 
 def _perform(app: Horsies, run: Run, identity: WorkerIdentity, task: HeldTask) -> None:
-    completion = judge(task, _outcome(app, task, Host()), random=_random)
+    completion = judge(task, _outcome(app, task, identity), random=_random)
     _record(run, identity, completion)
 
 
@@ -69,14 +77,19 @@ def _one_from(queues: Sequence[str], identity: WorkerIdentity) -> ClaimRequest:
     )
 
 
-def _outcome(app: Horsies, task: HeldTask, host: Host) -> Delivered:
+def _outcome(app: Horsies, task: HeldTask, identity: WorkerIdentity) -> Delivered:
+    host = Host(AppDefinitions(app, None, identity.worker_id))
+    task.traceparent = traceparent_of(task.task_options)
     definition = app.definition(task.task_name)
     if definition is not None and definition.is_coroutine:
-        return asyncio.run(attempt.run_async(definition, task, None, host))
-    return attempt.run(definition, task, None, host)
+        return asyncio.run(attempt.run_async(definition, task, host))
+    return attempt.run(definition, task, host)
 
 
 def _record(run: Run, identity: WorkerIdentity, completion: Completion) -> None:
+    task = completion.task
+    if task.progress is not None:
+        run(store_progress([(task, task.progress)]))
     if completion.ending == "complete":
         run(complete_tasks(identity.worker_id, [completion]))
     else:

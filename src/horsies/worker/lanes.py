@@ -118,7 +118,9 @@ class Lanes:
     names: list[LaneNames]
 
 
-def make_lanes(app: Horsies, settings: WorkerConfig, begun_slots: BegunSlots | None) -> Lanes:
+def make_lanes(
+    app: Horsies, settings: WorkerConfig, begun_slots: BegunSlots | None, worker_id: str
+) -> Lanes:
     """A lane with its executor for each kind of task the app has."""
     kinds: dict[str, Execution] = {
         name: task.definition.execution for name, task in app.tasks.items()
@@ -131,7 +133,7 @@ def make_lanes(app: Horsies, settings: WorkerConfig, begun_slots: BegunSlots | N
     capture = CaptureSettings(
         config.capture_task_output, config.task_log_max_bytes, settings.echoes_output
     )
-    definitions = AppDefinitions(app, begun_slots)
+    definitions = AppDefinitions(app, begun_slots, worker_id)
     lanes: list[Lane] = []
     for kind in present:
         executor: Executor
@@ -141,7 +143,9 @@ def make_lanes(app: Horsies, settings: WorkerConfig, begun_slots: BegunSlots | N
             slots = settings.processes
             executor = ProcessExecutor(
                 slots,
-                bootstrap=child_command(settings.app_locator, begun_slots),
+                bootstrap=child_command(
+                    settings.app_locator, worker_id, has_begun_slots=begun_slots is not None
+                ),
                 max_tasks_per_child=settings.max_tasks_per_child,
                 max_memory_per_child_mb=settings.max_memory_per_child_mb,
                 capture=capture,

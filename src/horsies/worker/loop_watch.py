@@ -10,6 +10,7 @@ import sys
 import sysconfig
 import threading
 import traceback
+from collections.abc import Callable
 from pathlib import Path
 
 from horsies.clock import monotonic
@@ -25,7 +26,8 @@ _LIBRARIES = tuple(sysconfig.get_path(name) for name in ("stdlib", "purelib", "p
 class LoopWatch:
     """Warns when the loop is blocked for a second, then after twice as long each time."""
 
-    def __init__(self) -> None:
+    def __init__(self, on_lag: Callable[[float], None]) -> None:
+        self._on_lag = on_lag
         self._seen_at = monotonic()
         self._loop_thread = threading.get_ident()
         self._stopping = threading.Event()
@@ -42,6 +44,7 @@ class LoopWatch:
             while True:
                 self._seen_at = monotonic()
                 await asyncio.sleep(_TICK_S)
+                self._on_lag(max(0.0, monotonic() - self._seen_at - _TICK_S))
         finally:
             self._stopping.set()
 

@@ -33,7 +33,14 @@ class WorkerConfig:
     logged_tasks: Literal["all", "failures", "none"] = "all"
     echoes_output: bool = False
     stops_after_one: bool = False  # of each queue and kind, for tests
+    metrics_port: int | None = None
+    health_port: int | None = None
+    http_host: str = "127.0.0.1"
     is_in_process: bool = False  # plain functions run in threads here, not in children
+
+    @property
+    def has_metrics(self) -> bool:
+        return self.metrics_port is not None
 
     @property
     def thread_count(self) -> int:

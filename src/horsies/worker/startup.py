@@ -16,6 +16,7 @@ from horsies.config.database import mask_url
 from horsies.database.operation import FAILURES
 from horsies.database.statement import is_transient
 from horsies.executors.base import ExecutorStartError
+from horsies.worker.pages import WorkerPages
 from horsies.worker.service_connection import DatabaseLostError, ServiceConnection
 from horsies.worker.settings import WorkerConfig
 from horsies.worker.worker import Worker
@@ -28,12 +29,24 @@ _BLOCKED_S = 1.0
 
 async def serve(app: Horsies, settings: WorkerConfig, signals: Sequence[signal.Signals]) -> int:
     """Run a worker until one of the signals; 0 after a clean stop, 1 after an error."""
+    pages = WorkerPages(settings)
+    pages.start()
+    try:
+        return await _serve(app, settings, signals, pages)
+    finally:
+        pages.close()
+
+
+async def _serve(
+    app: Horsies, settings: WorkerConfig, signals: Sequence[signal.Signals], pages: WorkerPages
+) -> int:
     try:
         if not await _prepare(app, signals):
             _logger.info("stopped before the database answered")
             return 0
         app.import_task_modules()
         worker = Worker(app, settings)
+        pages.vitals = worker.vitals
         # The worker's own connections carry everything from here on; four connections are promised.
         app.get_broker().database.pool.close()
     except DatabaseLostError as error:
@@ -178,6 +191,14 @@ def _print_banner(app: Horsies, worker: Worker) -> None:
         f"  database  {mask_url(app.get_broker().database.address.url)}",
         f"  queues    {queues}",
         f"  slots     {', '.join(f'{lane.slots} {lane.kind}' for lane in worker.lanes.all)}",
-        f"  tasks     {shown or 'none'}",
+        f"  tasks     {shown or ('none' if app.resolver is None else 'by their import path')}",
     ]
+    if settings.has_scheduler:
+        lines.append(f"  scheduler {_scheduled(app)}")
     print("\n".join(lines), file=sys.stderr, flush=True)
+
+
+def _scheduled(app: Horsies) -> str:
+    schedules = app.config.schedule.schedules if app.config.schedule else []
+    count = sum(schedule.enabled for schedule in schedules)
+    return f"{count} schedule(s) of the app, and those added at run time"

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from horsies.database.functions import call
 from horsies.database.sql_files import query
 from horsies.database.statement import Receipt, Scalar, Statement
+from horsies.executors.base import Progress
 from horsies.worker.claim_request import (
     ClaimRequest,
     ClaimRow,
@@ -248,6 +249,19 @@ def store_logs(completions: Sequence[Completion]) -> Statement[Scalar]:
         attempts=[c.task.attempt for c in completions],
         logs=[c.log for c in completions],
         truncated=[c.log_truncated for c in completions],
+    )
+
+
+def store_progress(reports: Sequence[tuple[HeldTask, Progress]]) -> Statement[Scalar]:
+    """What tasks have reported last."""
+    return call(
+        "store_progress",
+        Scalar,
+        task_ids=[task.task_id for task, _ in reports],
+        attempts=[task.attempt for task, _ in reports],
+        done=[progress.done for _, progress in reports],
+        totals=[progress.total for _, progress in reports],
+        notes=[progress.note for _, progress in reports],
     )
 
 

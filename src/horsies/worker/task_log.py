@@ -148,7 +148,8 @@ def what_is_left(returned_count: int, running: Sequence[HeldTask]) -> str:
     if running:
         shown = ", ".join(f"{task.task_name} {task.task_id}" for task in running[:5])
         more = f" and {len(running) - 5} more" if len(running) > 5 else ""
-        parts.append(f"{len(running)} tasks to finish ({shown}{more}); a second signal ends them")
+        count = "1 task" if len(running) == 1 else f"{len(running)} tasks"
+        parts.append(f"{count} to finish ({shown}{more}); a second signal ends them")
     return "; ".join(parts)
 
 

@@ -11,6 +11,7 @@ from horsies.database.statement import is_transient
 from horsies.executors.in_loop import InLoopExecutor
 from horsies.recovery.begun_slots import BegunSlots, create_begun_slots
 from horsies.recovery.death_watch import DeathWatch
+from horsies.recovery.queue_history import QueueHistory
 from horsies.recovery.reaper import Reaper
 from horsies.worker.buffer import Buffer
 from horsies.worker.cancel_watch import CancelWatch
@@ -18,8 +19,7 @@ from horsies.worker.claim_news import ClaimNews
 from horsies.worker.claim_request import PermitRequest
 from horsies.worker.claimer import Claimer
 from horsies.worker.completer import Completer, Recorded
-from horsies.worker.dispatcher import Dispatcher
-from horsies.worker.failure_hooks import call_failure_hooks
+from horsies.worker.dispatcher import Dispatcher, DispatchEvents
 from horsies.worker.hand_back import HandBack
 from horsies.worker.heartbeat import Heartbeat
 from horsies.worker.holdings import Holdings
@@ -28,15 +28,18 @@ from horsies.worker.lanes import make_lanes
 from horsies.worker.loop_watch import LoopWatch
 from horsies.worker.node_marks import NodeMarks
 from horsies.worker.notifications import Heard, PingAnswers, start_listener
+from horsies.worker.observers import Observers
 from horsies.worker.permits import Permits
+from horsies.worker.progress import ProgressReports
 from horsies.worker.retry_notifier import RetryNotifier
 from horsies.worker.service import Service, repeat
 from horsies.worker.service_connection import Outage, ServiceConnection
 from horsies.worker.settings import WorkerConfig, WorkerContext
 from horsies.worker.snapshots import SnapshotEvents, Snapshots
 from horsies.worker.stopped_nodes import StoppedNodes
-from horsies.worker.task_log import TaskLog, what_goes_on, what_is_left
+from horsies.worker.task_log import what_goes_on, what_is_left
 from horsies.worker.unknown_tasks import unknown_tasks_reports
+from horsies.worker.vitals import Signs, Vitals
 from horsies.worker.workflow_service import WorkflowService
 
 _logger = logging.getLogger("horsies.worker")
@@ -62,27 +65,19 @@ class Worker:
         # Peers must know a worker before it holds anything: killed, it would be a stranger to them.
         self._may_claim = asyncio.Event()
         self._changed = asyncio.Event()
-        database, resilience = app.get_broker().database, app.config.resilience
-        self._session_address = database.session_address
-        self.loop_watch = LoopWatch()
+        self._session_address = app.get_broker().database.session_address
         self._outage = Outage()
 
-        def connect(name: str, lock_limit_s: float) -> ServiceConnection:
-            return ServiceConnection(
-                database.address,
-                name,
-                resilience,
-                outage=self._outage,
-                lock_limit_s=lock_limit_s,
-            )
-
-        self._claiming = connect("horsies claim", 10.0)
-        self._finishing = connect("horsies finish", 1.0)  # results do not wait for locked rows
-        self._serving = connect("horsies service", 10.0)
+        self._claiming = self._connect("horsies claim", 10.0)
+        self._finishing = self._connect(
+            "horsies finish", 1.0
+        )  # results do not wait for locked rows
+        self._serving = self._connect("horsies service", 10.0)
         worker_id = context.identity.worker_id
-        self.task_log = TaskLog(settings.logged_tasks)
+        self.observers = observers = Observers(app, context)
+        self.loop_watch = LoopWatch(observers.loop_lagged)
         self._begun_slots = create_begun_slots(worker_id)
-        self.lanes = make_lanes(app, settings, self._begun_slots)
+        self.lanes = make_lanes(app, settings, self._begun_slots, worker_id)
         permits = Permits(self.lanes.all)
         self._completer = Completer(
             self._finishing,
@@ -98,11 +93,22 @@ class Worker:
             self._completer,
             permits,
             self._begun_slots,
-            self._on_slot_freed,
+            DispatchEvents(
+                self._on_slot_freed, observers.claimed, observers.started, observers.expired
+            ),
             app.definition,
         )
         self._buffer = Buffer(self._claiming, context.identity, self.lanes.all, self._dispatcher)
         self._holdings = Holdings(self._buffer, self._dispatcher, self._completer)
+        signs = Signs((self._claiming, self._finishing), self._may_claim, self.stopping)
+        self.vitals = Vitals(
+            context,
+            self.loop_watch,
+            self._holdings,
+            self.lanes.all,
+            signs,
+            observers.metrics,
+        )
         self._claim_news = ClaimNews(self._serving, self._holdings)
         self._claimer = Claimer(
             context, self._claiming, self.lanes, self._holdings, self._claim_news
@@ -118,6 +124,15 @@ class Worker:
         )
         # Whether to look by itself what ended tasks leave to do in workflows: else it is told.
         self._looks_after_workflows = False
+
+    def _connect(self, name: str, lock_limit_s: float) -> ServiceConnection:
+        return ServiceConnection(
+            self._app.get_broker().database.address,
+            name,
+            self._app.config.resilience,
+            outage=self._outage,
+            lock_limit_s=lock_limit_s,
+        )
 
     async def run(self) -> None:
         """Work until told to stop, then hand back what is unstarted and finish what runs."""
@@ -155,15 +170,18 @@ class Worker:
                     *(lasting.create_task(repeat(one), name=one.name) for one in services),
                     *self._start_scheduler(lasting),
                 ]
+                self.observers.hook_calls.worker_started(self.context.queues)
                 self.ready.set()
                 try:
                     await self._may_claim.wait()
                     await self._claimer.run(self.stopping, self._on_idle)
+                    self.observers.hook_calls.worker_stopping(len(self._dispatcher.running))
                     await self._drain()
                 finally:
                     # Also when a bug ends the claimer: what is known is written before the worker
                     # goes.
                     await self._flush(completing)
+                await self.observers.hook_calls.close()
                 for service in running:
                     service.cancel()
         finally:
@@ -188,7 +206,6 @@ class Worker:
         return [group.create_task(firing, name="scheduler")]
 
     def _services(self, *, holds_lock: bool) -> list[Service]:
-        recovery, identity = self._app.config.recovery, self.context.identity
         return [
             Snapshots(
                 self.context,
@@ -200,15 +217,9 @@ class Worker:
             ),
             HandBack(self._dispatcher),
             NodeMarks(self._serving, self._dispatcher),
+            ProgressReports(self._serving, self.lanes.all, self._dispatcher),
             *unknown_tasks_reports(self._app, self._serving, self.context.queues),
-            Reaper(self._serving, recovery, host_key=identity.host_key),
-            DeathWatch(
-                self._serving,
-                recovery,
-                host_key=identity.host_key,
-                own_id=identity.worker_id,
-                is_electable=holds_lock,
-            ),
+            *_recovery_services(self, self._serving, is_electable=holds_lock),
         ]
 
     async def _flush(self, completing: asyncio.Task[None]) -> None:
@@ -320,7 +331,7 @@ class Worker:
         self._dispatcher.grant(permit, voided)
 
     def _on_recorded(self, recorded: Sequence[Recorded]) -> None:
-        self.task_log.record(recorded)
+        self.observers.recorded(recorded)
         for one in recorded:
             task = one.completion.task
             self._dispatcher.settle(task)
@@ -328,8 +339,6 @@ class Worker:
                 self._claimer.wake(task.queue_name)  # a place under its cap is free
             if one.outcome == "retried" and one.retry_after_s is not None:
                 self._retry_notifier.add(task.task_id, task.queue_name, one.retry_after_s)
-            elif one.outcome == "failed":
-                call_failure_hooks(self._app.failure_hooks, one)
             elif one.outcome == "claim_lost":
                 _logger.warning("task %s: its claim was lost, the result is dropped", task.task_id)
         if self._looks_after_workflows and any(
@@ -339,3 +348,26 @@ class Worker:
         if self.context.settings.is_burst and not self._dispatcher.running:
             self._claimer.wake()  # whether that was all
         self._claimer.slot_freed()
+
+
+def _recovery_services(
+    worker: Worker, connection: ServiceConnection, *, is_electable: bool
+) -> list[Service]:
+    config, identity, observers = worker.context.config, worker.context.identity, worker.observers
+    has_hook = bool(observers.hook_calls.hooks.of("expired"))
+    return [
+        Reaper(
+            connection,
+            config.recovery,
+            host_key=identity.host_key,
+            on_expired=observers.expired if has_hook else None,
+        ),
+        QueueHistory(connection),
+        DeathWatch(
+            connection,
+            config.recovery,
+            host_key=identity.host_key,
+            own_id=identity.worker_id,
+            is_electable=is_electable,
+        ),
+    ]

@@ -4,6 +4,7 @@ The same rows however often it is tried.
 """
 
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime
 from typing import Any, Protocol
 
@@ -22,11 +23,12 @@ from horsies.database.statement import (
 from horsies.database.user_connection import UnusableConnectionError
 from horsies.errors import HorsiesError, WorkflowValidationError
 from horsies.ids import new_id
+from horsies.observability.traces import Tracing
 from horsies.result import Err, Ok, Result
 from horsies.workflows.errors import WorkflowStartError, WorkflowStartResult
 from horsies.workflows.handle import HandleBroker, WorkflowHandle
 from horsies.workflows.reading import WorkflowApp
-from horsies.workflows.rows import NewRows, rows_of
+from horsies.workflows.rows import NewRows, carrying, rows_of
 from horsies.workflows.spec import WorkflowSpec
 from horsies.workflows.start_checks import start_problems
 from horsies.workflows.statements import start_workflows
@@ -41,6 +43,8 @@ class StartingApp(WorkflowApp, Protocol):
 
     @property
     def config(self) -> AppConfig: ...
+    @property
+    def tracing(self) -> Tracing | None: ...
     def are_sends_suppressed(self) -> bool: ...
 
 
@@ -82,11 +86,21 @@ class PreparedStart:
             try:
                 raise_problems(list(start_problems(spec, app)))
                 rows = rows_of(spec, workflow_id, self._sent_at)
+                if app is not None and app.tracing is not None:
+                    rows = carrying(rows, app.tracing.carried)
                 _check_size(rows, limit)
             except HorsiesError as error:
                 return Err(self._refusal(str(error), spec, workflow_id, error))
             starts.append(rows)
         return Ok([start_workflows(part) for part in _parts(starts)])
+
+    def traced(self) -> AbstractContextManager[object]:
+        """A span around the start, if the app is traced: all of its tasks continue it."""
+        # A start never raises, whatever it was given for a broker.
+        tracing: Tracing | None = getattr(getattr(self._broker, "app", None), "tracing", None)
+        if tracing is None:
+            return nullcontext()
+        return tracing.sending(f"start workflow {self._specs[0].name}")
 
     def answer(self, receipts: Sequence[Receipt]) -> WorkflowStartResult[list[WorkflowHandle[Any]]]:
         """Handles, or the first workflow that could not be started."""

@@ -3,6 +3,7 @@
 The fields are the members that `horsies_start_workflows` reads: a column is added to both.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -169,3 +170,14 @@ def _policy(policy: SuccessPolicy | None) -> dict[str, Json] | None:
 def _index(node: AnyNode) -> int:
     assert node.index is not None, "nodes of a spec have an index"
     return node.index
+
+
+def carrying(rows: NewRows, carry: Callable[[str | None], str | None]) -> NewRows:
+    """The same rows with the current span in the options of each node, for its own tasks."""
+    nodes = [
+        node._replace(task_options=carry(node.task_options))
+        if node.kind in ("task", "each", "sub_workflow")
+        else node
+        for node in rows.nodes
+    ]
+    return NewRows(rows.workflow, nodes)

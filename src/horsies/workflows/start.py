@@ -77,6 +77,13 @@ def perform(
     start: PreparedStart, *, connection: Any = None, resends: bool = False
 ) -> WorkflowStartResult[list[WorkflowHandle[Any]]]:
     """Perform a start from a blocking caller; every failure is a value."""
+    with start.traced():
+        return _perform(start, connection=connection, resends=resends)
+
+
+def _perform(
+    start: PreparedStart, *, connection: Any, resends: bool
+) -> WorkflowStartResult[list[WorkflowHandle[Any]]]:
     statements = _prepare(start)
     if isinstance(statements, Err):
         return statements
@@ -95,6 +102,13 @@ async def perform_async(
     start: PreparedStart, *, connection: Any = None, resends: bool = False
 ) -> WorkflowStartResult[list[WorkflowHandle[Any]]]:
     """The awaitable twin of `perform`."""
+    with start.traced():
+        return await _perform_async(start, connection=connection, resends=resends)
+
+
+async def _perform_async(
+    start: PreparedStart, *, connection: Any, resends: bool
+) -> WorkflowStartResult[list[WorkflowHandle[Any]]]:
     statements = _prepare(start)
     if isinstance(statements, Err):
         return statements

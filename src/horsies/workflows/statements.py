@@ -18,6 +18,7 @@ class ReadySubWorkflow(NamedTuple):
     workflow_id: str
     definition_key: str | None
     kwargs: str
+    task_options: str | None
 
 
 class Woken(NamedTuple):
@@ -124,6 +125,7 @@ class OverviewNode(NamedTuple):
     retry_count: int
     error_code: str | None
     error_message: str | None
+    task_id: str | None = None
 
 
 class FailureRow(NamedTuple):
@@ -168,7 +170,7 @@ def unmarked_stopped_tasks(worker_id: str) -> Statement[Scalar]:
 
 
 def ready_subworkflows(batch_limit: int) -> Statement[ReadySubWorkflow]:
-    return call("ready_subworkflows", ReadySubWorkflow, batch_limit=batch_limit)
+    return call("ready_subworkflows_v2", ReadySubWorkflow, batch_limit=batch_limit)
 
 
 def fail_nodes(node_ids: Sequence[str], results: Sequence[str]) -> Statement[Scalar]:

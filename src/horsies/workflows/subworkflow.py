@@ -7,11 +7,12 @@ from typing import Any
 from horsies.clock import utc_now
 from horsies.codec.results import serialize_error_payload
 from horsies.database.operation import describe
+from horsies.observability.trace_context import traceparent_of, with_traceparent
 from horsies.result import Err, OperationalErrorCode, TaskError, TaskResult
 from horsies.workflows.builders import SpecApp
 from horsies.workflows.calls import build_codec
 from horsies.workflows.definition import WorkflowDefinition, find_definition
-from horsies.workflows.rows import NewRows, rows_of
+from horsies.workflows.rows import NewRows, carrying, rows_of
 from horsies.workflows.statements import ReadySubWorkflow
 
 
@@ -56,7 +57,11 @@ def _build(
     _, kwargs = decoded.ok_value
     spec = definition.build_with(app, **kwargs)
     # A child has the id of its node: built twice, it is stored once.
-    return rows_of(spec, node.node_id, utc_now(), parent_node_id=node.node_id)
+    rows = rows_of(spec, node.node_id, utc_now(), parent_node_id=node.node_id)
+    traceparent = traceparent_of(node.task_options)
+    if traceparent is None:
+        return rows
+    return carrying(rows, lambda options: with_traceparent(options, traceparent))
 
 
 def _failure(code: OperationalErrorCode, message: str) -> str:

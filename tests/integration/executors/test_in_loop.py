@@ -129,6 +129,8 @@ async def test_the_soft_limit_is_raised_where_the_coroutine_waits(
     assert await in_loop.value("async_soft", begun, soft_timeout_ms=50) == "tidied up"
     outcome = await in_loop.run("async_forever", begun, soft_timeout_ms=50)
     assert "SoftTimeout: soft time limit reached" in error_of(outcome)
+    assert isinstance(outcome, Delivered)
+    assert "in async_forever" in outcome.result, "the traceback shows where it waited"
 
 
 async def test_the_soft_limit_ends_what_a_task_group_has_started(

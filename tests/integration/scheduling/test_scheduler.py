@@ -99,6 +99,7 @@ async def test_due_slot_is_sent_once_with_its_own_id(new_app: NewApp, db: Databa
     task = db.task(slot_id("minutely", slot))
     assert (task["kwargs"], task["sent_at"]) == ('{"number":7}', slot)
     assert (state(db)["run_count"], state(db)["last_task_id"]) == (1, task["id"])
+    assert state(db)["last_run_at"] >= slot
     assert runs(db) == [("sent", task["id"])]
 
 
@@ -365,15 +366,18 @@ async def test_slot_that_comes_during_a_pass_does_not_wait_for_the_next_tick(
 
 
 async def test_schedule_ends_with_its_last_slot(new_app: NewApp, db: Database) -> None:
-    soon = datetime.now(UTC) + timedelta(seconds=90)
-    scheduler = Scheduler(app_with(new_app, schedule(end_at=soon)))
+    set_clock(db, "09:00:00")
+    end = datetime(2030, 1, 1, 9, 2, tzinfo=UTC)
+    scheduler = Scheduler(app_with(new_app, schedule(end_at=end)))
     await scheduler.run_once()
-    make_due(db)
 
-    assert await scheduler.run_once() == 1
-    assert state(db)["next_run_at"] is not None
-    db.execute("update horsies_schedule_state set next_run_at = now() + interval '2 hours'")
-    assert await scheduler.run_once() == 0
+    sent = []
+    for clock in ("09:01:00", "09:02:00", "09:03:00"):
+        set_clock(db, clock)
+        sent.append(await scheduler.run_once())
+
+    assert sent == [1, 1, 0], "the end itself is a slot"
+    assert state(db)["next_run_at"] is None
 
 
 async def test_deadline_counts_from_the_slot(new_app: NewApp, db: Database) -> None:
@@ -413,18 +417,23 @@ async def test_workflow_is_started_for_its_slot(new_app: NewApp, db: Database) -
 
 
 @pytest.mark.parametrize(
-    ("fields", "text"),
+    ("fields", "text", "code"),
     [
-        ({"task_name": "gone"}, "not registered"),
-        ({"timezone": "Mars/Olympus"}, "unknown timezone"),
-        ({"kwargs": {"nummer": 1}}, "arguments do not fit"),
-        ({"queue_name": "gone"}, "queue"),
+        ({"task_name": "gone"}, "'gone' is not registered", "HRS-300"),
+        ({"timezone": "Mars/Olympus"}, "unknown timezone", "HRS-205"),
+        ({"kwargs": {"nummer": 1}}, "arguments do not fit", "HRS-205"),
+        ({"queue_name": "gone"}, "queue", "HRS-205"),
     ],
     ids=["task", "zone", "arguments", "queue"],
 )
-def test_check_refuses_what_cannot_run(new_app: NewApp, fields: dict[str, Any], text: str) -> None:
+def test_check_refuses_what_cannot_run(
+    new_app: NewApp, fields: dict[str, Any], text: str, code: str
+) -> None:
     app = app_with(new_app, schedule(**fields))
 
     (error,) = app.check()
+    unseen = app_with(new_app, schedule(enabled=False, **fields)).check()
 
     assert text in error.message
+    assert error.code == code
+    assert unseen == [], "only enabled schedules are checked"

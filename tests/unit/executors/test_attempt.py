@@ -20,7 +20,7 @@ def test_a_result_that_breaks_its_own_writing_is_still_answered(
     definition = TestDefinitions().get("add")
     monkeypatch.setattr(TaskDefinition, "settle_result", break_down)
 
-    delivered = attempt.run(definition, Call("t", "add", 1, "[1, 2]"), None, Host())
+    delivered = attempt.run(definition, Call("t", "add", 1, "[1, 2]"), Host())
 
     assert (delivered.is_ok, delivered.error_code) == (False, "WORKER_SERIALIZATION_ERROR")
     assert "too deep" in json.loads(delivered.result)["err"]["message"]

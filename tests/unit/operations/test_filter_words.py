@@ -44,6 +44,8 @@ def test_words_become_a_filter(words: str, fields: dict[str, Any]) -> None:
         ("colour:red", ["'colour:red' is no filter", "status:", "kwargs.NAME=VALUE"]),
         ("failed", ["'failed' is no filter"]),
         ("status:broken", ["'broken' is no status", "pending", "active"]),
+        ("since:999999w", ["since:999999w is no time"]),
+        ("until:0001-01-01T00:00+14:00", ["is no time"]),
         ("since:yesterday", ["since:yesterday is no time", "2h", "2030-01-31T09:00"]),
         ("queue:", ["queue: needs a value", "queue:default"]),
         ("queue:a queue:b", ["'queue:b' is one too many"]),

@@ -60,6 +60,24 @@ def utc(text: str) -> datetime:
                      "2028-02-29T00:00:00", id="leap day"),
         pytest.param(CronSchedule(expression="@weekly"), "UTC", "2025-01-01T00:00:00",
                      "2025-01-05T00:00:00", id="abbreviation"),
+        pytest.param(HourlySchedule(minute=5, second=20), "UTC", "2025-01-01T00:05:20",
+                     "2025-01-01T01:05:20", id="hourly with seconds, strictly later"),
+        pytest.param(DailySchedule(time=time(9, 0, 30)), "UTC", "2025-01-01T09:00:00",
+                     "2025-01-01T09:00:30", id="daily with seconds"),
+        pytest.param(CronSchedule(expression="@hourly"), "UTC", "2025-01-01T00:00:00",
+                     "2025-01-01T01:00:00", id="@hourly"),
+        pytest.param(CronSchedule(expression="@daily"), "UTC", "2025-01-01T00:00:00",
+                     "2025-01-02T00:00:00", id="@daily"),
+        pytest.param(CronSchedule(expression="@monthly"), "UTC", "2025-01-01T00:00:00",
+                     "2025-02-01T00:00:00", id="@monthly"),
+        pytest.param(CronSchedule(expression="@yearly"), "UTC", "2025-01-01T00:00:00",
+                     "2026-01-01T00:00:00", id="@yearly"),
+        pytest.param(CronSchedule(expression="0 0 * * 7"), "UTC", "2025-01-01T00:00:00",
+                     "2025-01-05T00:00:00", id="seven is Sunday"),
+        pytest.param(CronSchedule(expression="0 0 * FEB Mon"), "UTC", "2025-01-01T00:00:00",
+                     "2025-02-03T00:00:00", id="names in any case"),
+        pytest.param(CronSchedule(expression="0 3,10-20/5 * * *"), "UTC", "2025-01-01T10:00:00",
+                     "2025-01-01T15:00:00", id="lists, and ranges with a step"),
         pytest.param(CronSchedule(expression="30 2 * * *"), BERLIN, "2025-03-29T12:00:00",
                      "2025-03-31T00:30:00", id="cron skips what does not exist"),
     ],
@@ -97,16 +115,52 @@ def test_cron_finds_what_a_search_finds(start: datetime, zone: str, expression: 
     assert calculate_next_run(pattern, start, zone) == brute_force(expression, start, zone)
 
 
-@settings(max_examples=150, deadline=None)
-@given(start=INSTANTS, zone=ZONES, at=st.times().map(lambda t: t.replace(microsecond=0, second=0)))
-def test_daily_runs_once_a_day_at_its_time(start: datetime, zone: str, at: time) -> None:
-    found = calculate_next_run(DailySchedule(time=at), start, zone)
+TIMES = st.times().map(lambda t: t.replace(microsecond=0, second=0))
+DAYS = list(Weekday)
 
-    local = found.astimezone(ZoneInfo(zone))
-    assert found > start
-    assert (local.hour, local.minute) == (at.hour, at.minute)
-    assert local.fold == 0
-    assert found - start <= timedelta(hours=50)
+
+def is_planned(pattern: SchedulePattern, local: datetime) -> bool:
+    """Whether a minute on the wall clock is one of the pattern's, told from its fields alone."""
+    match pattern:
+        case HourlySchedule():
+            return local.minute == pattern.minute
+        case WeeklySchedule() if DAYS[local.weekday()] not in pattern.days:
+            return False
+        case MonthlySchedule() if local.day != pattern.day:
+            return False
+        case DailySchedule() | WeeklySchedule() | MonthlySchedule():
+            return (local.hour, local.minute, local.fold) == (*hour_and_minute(pattern.time), 0)
+        case _:
+            raise AssertionError(pattern)
+
+
+def hour_and_minute(at: time) -> tuple[int, int]:
+    return at.hour, at.minute
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    start=INSTANTS,
+    zone=ZONES,
+    pattern=st.one_of(
+        st.builds(HourlySchedule, minute=st.integers(0, 59)),
+        st.builds(DailySchedule, time=TIMES),
+        st.builds(
+            WeeklySchedule,
+            days=st.lists(st.sampled_from(DAYS), min_size=1, unique=True),
+            time=TIMES,
+        ),
+        st.builds(MonthlySchedule, day=st.integers(1, 31), time=TIMES),
+    ),
+)
+def test_every_pattern_finds_what_a_search_finds(
+    start: datetime, zone: str, pattern: SchedulePattern
+) -> None:
+    local, instant = ZoneInfo(zone), start.replace(second=0) + timedelta(minutes=1)
+    while not is_planned(pattern, instant.astimezone(local)):
+        instant += timedelta(minutes=1)
+
+    assert calculate_next_run(pattern, start, zone) == instant
 
 
 @pytest.mark.parametrize(

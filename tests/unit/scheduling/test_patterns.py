@@ -58,6 +58,11 @@ def test_fields_out_of_range_are_refused(model: type[Any], fields: dict[str, Any
         ({"name": "x" * 256}, "name"),
         ({"max_catch_up_runs": 0}, "max_catch_up_runs"),
         ({"max_catch_up_runs": 10_001}, "max_catch_up_runs"),
+        ({"jitter_seconds": -1}, "jitter_seconds"),
+        ({"jitter_seconds": 86_401}, "jitter_seconds"),
+        ({"deadline_seconds": 0}, "deadline_seconds"),
+        ({"start_at": datetime(2030, 1, 1)}, "start_at"),  # noqa: DTZ001  # without a zone
+        ({"overlap": "sometimes"}, "overlap"),
         ({"nonsense": 1}, "nonsense"),
     ],
 )
@@ -66,10 +71,14 @@ def test_schedule_fields_out_of_range_are_refused(fields: dict[str, Any], wrong:
         schedule(**fields)
 
 
-@pytest.mark.parametrize("seconds", [0, 61])
-def test_check_interval_has_a_range(seconds: int) -> None:
-    with pytest.raises(ValidationError):
-        ScheduleConfig(check_interval_seconds=seconds)
+@pytest.mark.parametrize(
+    "fields",
+    [{"check_interval_seconds": 0}, {"check_interval_seconds": 61}, {"owner": ""}],
+    ids=str,
+)
+def test_all_schedules_have_ranges_too(fields: Any) -> None:
+    with pytest.raises(ValidationError, match=next(iter(fields))):
+        ScheduleConfig(**fields)
 
 
 def test_interval_without_units_is_refused_with_its_cure() -> None:
@@ -110,6 +119,8 @@ def test_defaults_are_those_of_the_contract() -> None:
     assert (made.args, made.kwargs, made.queue_name) == ((), {}, None)
     assert (made.enabled, made.timezone) == (True, "UTC")
     assert (made.catch_up_missed, made.max_catch_up_runs) == (False, 100)
+    assert (made.overlap, made.jitter_seconds, made.deadline_seconds) == ("allow", 0, None)
+    assert (made.start_at, made.end_at, config.owner) == (None, None, "default")
     assert (config.enabled, config.schedules, config.check_interval_seconds) == (True, [], 1)
 
 

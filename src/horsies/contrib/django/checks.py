@@ -1,5 +1,6 @@
 """System checks: what is wrong with the settings, where, and what to do about it."""
 
+import sys
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -25,6 +26,8 @@ def check_migrations(*, databases: Iterable[str] | None = None, **_kwargs: Any) 
 
     alias = setting("DATABASE_ALIAS")
     if alias not in (databases or ()) or connections[alias].vendor != "postgresql":
+        return []
+    if sys.argv[1:2] == ["migrate"]:  # it checks before it does what we would ask for
         return []
     pending = pending_migrations(alias)
     if not pending:

@@ -7,9 +7,11 @@ from django.db import connections, reset_queries
 
 
 def close_connections() -> None:
-    """Close all connections of this thread, and the pools behind them."""
-    connections.close_all()
+    """Close the connections of this thread and the pools behind them, unless in a transaction."""
     for connection in connections.all(initialized_only=True):
+        if connection.in_atomic_block:
+            continue
+        connection.close()
         if hasattr(connection, "close_pool"):
             connection.close_pool()
 

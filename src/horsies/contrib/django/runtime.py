@@ -19,7 +19,7 @@ from horsies.contrib.django.conf import setting
 from horsies.contrib.django.connections import clean_connections
 from horsies.contrib.django.models import Task, TaskAttempt
 from horsies.executors.base import Call, Interrupted
-from horsies.executors.current import current_call
+from horsies.executors.current import running_here
 from horsies.result import Ok, OperationalErrorCode, Result, TaskError, TaskResult
 from horsies.tasks.definition import TaskDefinition, define_task
 
@@ -46,8 +46,9 @@ def define_stored(task_name: str, config: AppConfig) -> TaskDefinition:
 
 def run_stored() -> TaskResult[Any, TaskError]:
     """Run the current attempt by what its row says; every end is a value."""
-    call = current_call()
-    assert call is not None, "only an executor runs this"
+    running = running_here()
+    assert running is not None, "only an executor runs this"
+    call = running.call
     with clean_connections():
         row = _read(call)
         kind = "native" if row is None else row.kind

@@ -15,6 +15,7 @@ from django.conf import settings as django_settings
 from django.core.management.base import BaseCommand, CommandError
 
 from horsies.contrib.django.conf import setting
+from horsies.contrib.django.connections import close_connections
 from horsies.contrib.django.models import Task
 from horsies.contrib.django.project import (
     LOCATOR,
@@ -116,6 +117,7 @@ class WorkerCommand(BaseCommand):
         app.set_role("worker")
         _remember_schedules(options)
         share_python_path()
+        close_connections()  # it needed them to look around; the engine has its own
         signals = [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT]
         sys.exit(run_to_end(serve(app, _worker_config(options), signals)))
 

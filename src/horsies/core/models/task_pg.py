@@ -10,14 +10,24 @@ from horsies.database.models import (
     TaskHeartbeatModel,
     TaskLogModel,
     TaskModel,
+    TaskProgressModel,
     WorkerPermitModel,
     WorkerStateModel,
+)
+from horsies.database.operations_models import (
+    AuditModel,
+    QueueControlModel,
+    QueueHistoryModel,
+    WorkerDrainModel,
 )
 from horsies.database.workflow_models import EventModel, WorkflowModel, WorkflowTaskModel
 
 __all__ = [
+    "AuditModel",
     "Base",
     "EventModel",
+    "QueueControlModel",
+    "QueueHistoryModel",
     "ScheduleModel",
     "ScheduleRunModel",
     "ScheduleStateModel",
@@ -26,6 +36,8 @@ __all__ = [
     "TaskHeartbeatModel",
     "TaskLogModel",
     "TaskModel",
+    "TaskProgressModel",
+    "WorkerDrainModel",
     "WorkerPermitModel",
     "WorkerStateModel",
     "WorkflowModel",

@@ -55,6 +55,13 @@ def leave(code: int) -> None:
     os._exit(code)
 
 
+def chatter(lines: int) -> str:
+    """Write a lot."""
+    for number in range(lines):
+        print(f"line {number}")
+    return "spoken"
+
+
 def talk(seconds: float = 0) -> str:
     """Write in every way there is."""
     print("by print")

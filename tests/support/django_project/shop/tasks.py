@@ -7,6 +7,8 @@ import sys
 import time
 from typing import Any
 
+from django.db import connection
+
 from support.django_project.shop.models import Note
 
 try:
@@ -30,6 +32,12 @@ def add(a: int, b: int) -> int:
 def write(text: str) -> str:
     note(text)
     return text
+
+
+@task
+def count_queries() -> int:
+    """How many queries this process remembers, with DEBUG=True."""
+    return len(connection.queries)
 
 
 @task

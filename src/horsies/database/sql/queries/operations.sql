@@ -6,10 +6,12 @@ select f.is_match, f.reached_at, f.id, t.task_name, t.queue_name, t.status, t.pr
     t.sent_at, horsies_readable(t.enqueued_at) as enqueued_at, t.next_retry_at, t.started_at,
     case when t.status in ('COMPLETED', 'FAILED', 'CANCELLED', 'EXPIRED')
         then coalesce(t.completed_at, t.failed_at, t.updated_at, t.created_at) end as ended_at,
-    t.error_code, t.claimed_by_worker_id, t.worker_hostname, t.worker_pid, t.is_workflow_task, t.tags, horsies_now() as read_at
+    t.error_code, t.claimed_by_worker_id, t.worker_hostname, t.worker_pid, t.is_workflow_task, t.tags, horsies_now() as read_at,
+    p.attempt as progress_attempt, p.done, p.total, p.note, p.updated_at
 from horsies_find_tasks(%(wanted)s, %(walk)s, %(before_at)s, %(before_id)s, %(match_limit)s, %(examine_limit)s)
     with ordinality f(id, reached_at, is_match, number)
 left join horsies_tasks t on t.id = f.id and f.is_match
+left join horsies_task_progress p on p.task_id = t.id
 order by f.number;
 
 -- name: find_ids
@@ -25,7 +27,9 @@ from horsies_find_tasks(%(wanted)s, %(walk)s, %(before_at)s, %(before_id)s, %(ma
 -- name: task_row
 -- What the row has beside what every reader of tasks gets; texts are cut at what people can read.
 select t.args, t.kwargs, t.task_options, t.claimed_by_worker_id, t.claim_expires_at, t.cancel_requested_at, t.created_at, t.updated_at,
-    t.is_held, t.is_workflow_task, n.workflow_id, n.node_id, w.name as workflow_name, w.status as workflow_status, horsies_now() as read_at
+    t.is_held, t.is_workflow_task, n.workflow_id, n.node_id, w.name as workflow_name, w.status as workflow_status, horsies_now() as read_at,
+    (select r.schedule_name from horsies_schedule_runs r
+     where r.created_at between t.created_at - interval '1 minute' and t.created_at + interval '1 minute' and r.task_id = t.id limit 1) as schedule_name
 from horsies_tasks t
 left join horsies_workflow_tasks n on t.is_workflow_task and n.task_id = t.id
 left join horsies_workflows w on w.id = n.workflow_id
@@ -76,6 +80,73 @@ select s.worker_id, s.hostname, s.pid, s.processes, s.queues, s.tasks_running, s
 from (select distinct on (w.worker_id) w.* from horsies_worker_states w
       where w.snapshot_at >= horsies_now() - %(window)s order by w.worker_id, w.snapshot_at desc) s
 order by s.hostname, s.pid limit 10000;
+
+-- name: worker_history
+-- A worker over time, in steps that do not move with the clock. Of each step the newest 150 snapshots count: a window of a day has
+-- no more, and no window reads more than 18,000 rows.
+select b.at, avg(s.cpu_percent) as cpu_percent, avg(s.memory_usage_mb) as memory_mb, avg(s.children_memory_mb) as children_memory_mb,
+    avg(s.tasks_running)::double precision as running, avg(s.tasks_claimed)::double precision as claimed
+from generate_series(date_bin(%(step)s, horsies_now() - %(window)s, timestamptz 'epoch'), horsies_now(), %(step)s) b(at)
+cross join lateral (
+    select w.cpu_percent, w.memory_usage_mb, w.children_memory_mb, w.tasks_running, w.tasks_claimed from horsies_worker_states w
+    where w.worker_id = %(worker_id)s and w.snapshot_at >= b.at and w.snapshot_at < b.at + %(step)s
+    order by w.snapshot_at desc limit 150) s
+group by b.at order by b.at;
+
+-- name: load_history
+-- All workers over time. Each step takes the newest 2,000 snapshots, and of each worker the average, so that no window is too large.
+select b.at, sum(s.running) as running, sum(s.processes) as processes
+from generate_series(date_bin(%(step)s, horsies_now() - %(window)s, timestamptz 'epoch'), horsies_now(), %(step)s) b(at)
+cross join lateral (
+    select avg(n.tasks_running)::double precision as running, avg(n.processes)::double precision as processes
+    from (select w.worker_id, w.tasks_running, w.processes from horsies_worker_states w
+          where w.snapshot_at >= b.at and w.snapshot_at < b.at + %(step)s order by w.snapshot_at desc limit 2000) n
+    group by n.worker_id) s
+group by b.at order by b.at;
+
+-- name: throughput
+-- How many tasks ended in each step: of each state the last ones, up to a limit, and only steps that lie behind it as a whole.
+with e as materialized (
+    select s.status, r.ended_at, r.number
+    from unnest(array['COMPLETED', 'FAILED', 'EXPIRED']) s(status) cross join lateral (
+        select coalesce(t.completed_at, t.failed_at, t.updated_at, t.created_at) as ended_at, row_number() over () as number
+        from horsies_tasks t
+        where t.status = s.status and t.status in ('COMPLETED', 'FAILED', 'CANCELLED', 'EXPIRED')
+          and coalesce(t.completed_at, t.failed_at, t.updated_at, t.created_at) >= date_bin(%(step)s, horsies_now() - %(window)s, timestamptz 'epoch')
+        order by coalesce(t.completed_at, t.failed_at, t.updated_at, t.created_at) desc limit %(row_limit)s) r),
+counted as (
+    select date_bin(%(step)s, e.ended_at, timestamptz 'epoch') as at, count(*) filter (where e.status = 'COMPLETED') as completed,
+        count(*) filter (where e.status = 'FAILED') as failed, count(*) filter (where e.status = 'EXPIRED') as expired
+    from e group by 1)
+select b.at, coalesce(c.completed, 0), coalesce(c.failed, 0), coalesce(c.expired, 0)
+from generate_series(date_bin(%(step)s, horsies_now() - %(window)s, timestamptz 'epoch'), horsies_now(), %(step)s) b(at)
+left join counted c on c.at = b.at
+where b.at > coalesce((select max(e.ended_at) from e where e.number = %(row_limit)s), '-infinity')
+order by b.at limit 100000;
+
+-- name: worker_totals
+-- Tasks by worker and state: all that are in flight, and of each ended state the last ones.
+select f.claimed_by_worker_id as worker_id, f.status, count(*) as number from (
+    select t.claimed_by_worker_id, t.status from horsies_tasks t where t.status in ('CLAIMED', 'RUNNING')
+    order by t.claimed_at limit 2 * %(limit)s) f group by 1, 2
+union all
+select e.claimed_by_worker_id, e.status, count(*)
+from unnest(array['COMPLETED', 'FAILED', 'CANCELLED', 'EXPIRED']) s(status) cross join lateral (
+    select t.claimed_by_worker_id, t.status from horsies_tasks t
+    where t.status = s.status and t.status in ('COMPLETED', 'FAILED', 'CANCELLED', 'EXPIRED')
+    order by coalesce(t.completed_at, t.failed_at, t.updated_at, t.created_at) desc limit %(limit)s) e
+group by 1, 2
+order by 1, 2 limit 10000;
+
+-- name: snapshot_ages
+-- Snapshots by age: one row per bound, and one for all that are older; each counted up to a limit.
+select a.position, (select count(*) from (
+    select from horsies_worker_states w
+    where w.snapshot_at > horsies_now() - coalesce((%(ages)s::interval[])[a.position], interval '1000 years')
+      and w.snapshot_at <= horsies_now() - case when a.position > 1 then (%(ages)s::interval[])[a.position - 1] else interval '-1 year' end
+    order by w.snapshot_at desc limit %(limit)s) s) as number
+from generate_series(1, cardinality(%(ages)s::interval[]) + 1) a(position)
+order by a.position;
 
 -- name: tasks_in_flight
 select t.id, t.task_name, t.queue_name, t.status, t.claimed_by_worker_id, t.started_at from horsies_tasks t
@@ -136,3 +207,24 @@ order by n.task_index limit 1000;
 
 -- name: ping
 select clock_timestamp() as database_time, current_setting('server_version') as server_version;
+
+-- name: failure_groups
+-- Failures that are alike, those with the latest first; message, traceback and id are those of the latest.
+select f.group_key, f.task_name, f.error_code, count(*) as number, min(f.failed_at) as first_at, max(f.failed_at) as last_at,
+    (array_agg(f.id order by f.failed_at desc))[1] as last_id, (array_agg(f.message order by f.failed_at desc))[1] as message,
+    (array_agg(f.traceback order by f.failed_at desc))[1] as traceback, horsies_now() as read_at
+from horsies_recent_failures(%(window)s, %(row_limit)s) f
+group by f.group_key, f.task_name, f.error_code order by last_at desc limit %(limit)s;
+
+-- name: failure_ids
+select f.id from horsies_recent_failures(%(window)s, %(row_limit)s) f where f.group_key = %(group_key)s order by f.id limit %(row_limit)s;
+
+-- name: now
+select horsies_now();
+
+-- name: queue_history
+select h.starts_at, h.queue_name, h.completed_count, h.failed_count, h.expired_count, h.start_latencies, h.run_times, h.due_count, h.oldest_due_s
+from horsies_queue_history h
+where h.step_s = %(step_s)s and h.starts_at >= %(since)s and h.starts_at < %(until)s
+  and (%(queue)s::text is null or h.queue_name in (%(queue)s, ''))
+order by h.starts_at limit 200000;

@@ -12,8 +12,9 @@ select t.id, t.task_name, t.status, t.queue_name, t.priority, t.retry_count, t.m
     case when %(with_result)s then t.result end as result,
     case when %(with_failed_reason)s then t.failed_reason end as failed_reason,
     case when %(with_log)s then (select l.log from horsies_task_logs l where l.task_id = t.id
-        order by l.attempt desc limit 1) end as log
-from horsies_tasks t where t.id = %(task_id)s;
+        order by l.attempt desc limit 1) end as log,
+    p.attempt as progress_attempt, p.done, p.total, p.note, p.updated_at
+from horsies_tasks t left join horsies_task_progress p on p.task_id = t.id where t.id = %(task_id)s;
 
 -- name: read_attempts
 select a.task_id, a.attempt, a.outcome, a.will_retry, a.started_at, a.finished_at, a.error_code, a.error_message,

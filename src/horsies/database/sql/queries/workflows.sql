@@ -61,7 +61,7 @@ select n.workflow_id, n.task_index, n.node_id, n.task_name, n.kind,
     coalesce(n.started_at, t.started_at) as started_at, n.completed_at, n.dependencies, n.join_type, n.min_success, n.queue_name,
     n.sub_workflow_id, n.wait_until, n.event_name, n.event_key, coalesce(t.retry_count, 0) as retry_count,
     coalesce(horsies_json(n.error) -> 'error_code' ->> '__builtin_task_code__', horsies_json(n.error) ->> 'error_code') as error_code,
-    left(horsies_json(n.error) ->> 'message', 2000) as error_message
+    left(horsies_json(n.error) ->> 'message', 2000) as error_message, n.task_id
 from horsies_workflow_tasks n
 left join horsies_tasks t on t.id = n.task_id and n.status in ('ENQUEUED', 'RUNNING')
 where n.workflow_id = any (%(workflow_ids)s::text[])

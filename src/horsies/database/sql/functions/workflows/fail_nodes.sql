@@ -22,10 +22,10 @@ begin
     return cardinality(failed);
 end $$;
 
--- horsies_ready_subworkflows: sub-workflow nodes that wait for a worker that builds their child, with what it needs.
+-- horsies_ready_subworkflows_v2: sub-workflow nodes that wait for a worker that builds their child, with what it needs.
 -- Caller: worker/workflow_service.py. Reads only: the start of the child looks again under the lock.
-create or replace function horsies_ready_subworkflows(batch_limit integer) returns table (
-    node_id text, workflow_id text, definition_key text, kwargs text)
+create or replace function horsies_ready_subworkflows_v2(batch_limit integer) returns table (
+    node_id text, workflow_id text, definition_key text, kwargs text, task_options text)
 language plpgsql stable
 set search_path from current
 set enable_seqscan = off
@@ -34,8 +34,17 @@ set enable_mergejoin = off
 as $$
 begin
     return query
-        select n.id::text, n.workflow_id::text, n.sub_definition_key::text, horsies_node_kwargs(n.id)
+        select n.id::text, n.workflow_id::text, n.sub_definition_key::text, horsies_node_kwargs(n.id), n.task_options
         from horsies_workflow_tasks n join horsies_workflows w on w.id = n.workflow_id
         where n.status = 'READY' and n.kind = 'sub_workflow' and w.status || '' = 'RUNNING'
         order by n.id limit batch_limit;
 end $$;
+
+-- horsies_ready_subworkflows: the same for workers of the release before.
+create or replace function horsies_ready_subworkflows(batch_limit integer) returns table (
+    node_id text, workflow_id text, definition_key text, kwargs text)
+language sql stable
+set search_path from current
+as $$
+    select r.node_id, r.workflow_id, r.definition_key, r.kwargs from horsies_ready_subworkflows_v2(batch_limit) r;
+$$;

@@ -1,0 +1,38 @@
+"""The dashboard and a worker, served from a thread for a browser."""
+
+import asyncio
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import uvicorn
+
+from horsies import Horsies
+from horsies.web import create_app
+from support.apps import working
+from support.eventually import eventually
+
+
+@contextmanager
+def serving(app: Horsies, *, has_worker: bool = True) -> Iterator[str]:
+    """The URL of the app's dashboard, while a worker serves its tasks."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        config = uvicorn.Config(create_app(app), log_level="error", timeout_graceful_shutdown=1)
+        server = uvicorn.Server(config)
+
+        async def run() -> None:
+            if not has_worker:
+                await server.serve(sockets=[listening])
+                return
+            async with working(app):
+                await server.serve(sockets=[listening])
+
+        thread = threading.Thread(target=lambda: asyncio.run(run()), name="dashboard under test")
+        thread.start()
+        try:
+            eventually(lambda: server.started)
+            yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+        finally:
+            server.should_exit = True
+            thread.join(30)

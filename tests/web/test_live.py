@@ -1,0 +1,144 @@
+"""Live updates: pages hear of changes, and many of them cost the database no more than one."""
+
+import asyncio
+import re
+from time import monotonic
+from typing import Any
+
+import pytest
+
+from horsies.web import create_app
+from horsies.web.reads import Reads
+from support.apps import good
+from support.traffic import counted
+from support.web import browsing, make_shop
+
+VIEWERS = 50
+
+
+class Asked:
+    """A question that counts how often it is asked, and can be held up."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.may_answer = asyncio.Event()
+
+    async def __call__(self) -> int:
+        self.count += 1
+        await self.may_answer.wait()
+        return self.count
+
+
+async def test_those_who_ask_at_once_share_one_answer() -> None:
+    reads, asked = Reads(tick_s=60), Asked()
+
+    async with asyncio.TaskGroup() as group:
+        answers = [group.create_task(reads.get("x", asked)) for _ in range(VIEWERS)]
+        await asyncio.sleep(0)
+        asked.may_answer.set()
+
+    assert {task.result() for task in answers} == {1}
+    assert asked.count == 1
+
+
+async def test_if_the_one_who_asks_goes_away_the_next_asks() -> None:
+    reads, asked = Reads(tick_s=60), Asked()
+    first = asyncio.create_task(reads.get("x", asked))
+    second = asyncio.create_task(reads.get("x", asked))
+    await asyncio.sleep(0)
+
+    first.cancel()
+    asked.may_answer.set()
+
+    assert await second == 2
+
+
+async def test_an_old_answer_is_asked_anew() -> None:
+    reads, asked = Reads(tick_s=0), Asked()
+    asked.may_answer.set()
+
+    assert [await reads.get("x", asked) for _ in range(2)] == [1, 2]
+    assert [await reads.get("x", asked, age_s=60) for _ in range(2)] == [2, 2]
+
+
+async def test_old_questions_are_forgotten() -> None:
+    reads, asked = Reads(tick_s=0), Asked()
+    asked.may_answer.set()
+
+    for number in range(2_000):
+        await reads.get(number, asked)
+
+    assert len(reads._answers) <= 500
+
+
+async def test_a_change_is_told_within_a_tick_and_not_oftener(shop: Any) -> None:
+    changes = create_app(shop.app, tick_rate=2).state.site.changes
+    stream = changes.stream()
+    opened = await anext(stream)
+    began_at = monotonic()
+
+    for number in range(20):
+        good(await shop.app.tasks["rest"].send_async(number))
+    told = [await asyncio.wait_for(anext(stream), 4)]
+    while monotonic() < began_at + 1.2:
+        good(await shop.app.tasks["rest"].send_async(0))
+        told.append(await asyncio.wait_for(anext(stream), 4))
+    took = monotonic() - began_at
+    await stream.aclose()
+
+    assert opened == b"retry: 2000\ndata: open\n\n"
+    assert set(told) == {b"data: changed\n\n"}
+    assert len(told) <= 2 * took + 2  # two a second, one at the start and one at the end
+
+
+async def test_fifty_viewers_cost_the_database_as_much_as_one(
+    database_url: str,
+) -> None:
+    with counted(database_url) as (traffic, url):
+        app = make_shop(url)
+        async with browsing(app, tick_rate=0.2) as client:
+            await client.get("/")  # the schema, the connections
+            traffic.clear()
+
+            async with asyncio.TaskGroup() as group:
+                for path in ("/tasks", "/queues", "/workers"):
+                    for _ in range(VIEWERS):
+                        group.create_task(client.get(path))
+
+        statements = sum(traffic.statements.values())
+        await app.close_async()
+
+    # One viewer of each page: 2 for the list and its count, 5 for queues, 2 for workers.
+    assert statements <= 12
+
+
+async def test_pages_say_so_while_the_database_is_away(shop: Any) -> None:
+    app = make_shop("postgresql://nobody@127.0.0.1:1/nowhere?connect_timeout=1")
+    async with browsing(app) as client:
+        response = await client.get("/workers")
+    await app.close_async()
+
+    assert response.status_code == 503
+    assert "The database does not answer" in response.text
+    assert re.search(r"<main[^>]* data-live", response.text)
+
+
+@pytest.mark.parametrize("tick_rate", [0, 0.01, 21])
+def test_a_tick_rate_out_of_range_is_refused(shop: Any, tick_rate: float) -> None:
+    with pytest.raises(ValueError, match="tick_rate"):
+        create_app(shop.app, tick_rate=tick_rate)
+
+
+async def test_a_slow_reader_hears_what_was_told_meanwhile(shop: Any) -> None:
+    changes = create_app(shop.app).state.site.changes
+    first, second = changes.stream(), changes.stream()
+    for stream in (first, second):
+        await anext(stream)
+
+    good(await shop.app.tasks["rest"].send_async(1))
+    # One after the other: the second is not there when the first is told.
+    told = [await asyncio.wait_for(anext(stream), 4) for stream in (first, second)]
+
+    assert told == [b"data: changed\n\n"] * 2
+    await first.aclose()
+    await second.aclose()
