@@ -13,7 +13,7 @@ from horsies import embedded_postgres
 from horsies.cli.main import horsies
 from support.cluster import make_directory, remove_directory
 from support.command import run_horsies
-from support.programs import run_python, worker
+from support.programs import run_python, wait_for_worker, worker
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -46,6 +46,7 @@ def test_guide_examples_run(page: Path, tmp_path: Path, database_url: str) -> No
     write_program(page, tmp_path)
 
     with worker(tmp_path, "shop:app", HORSIES_DATABASE_URL=database_url):
+        wait_for_worker(database_url)
         finished = run_python(tmp_path, "script.py", HORSIES_DATABASE_URL=database_url)
 
     assert finished.returncode == 0, finished.stderr

@@ -145,6 +145,8 @@ def test_worker_without_its_database_stops_when_told(durable_cluster: DurableClu
         worker = play.start_worker()
         play.send("coroutine", range(1))
         play.wait_until_all_ended(within=30)
+        # A worker that has not heard of the commit must write again: it would wait for the server.
+        eventually(lambda: "completed in" in play.log(), within=30)
         durable_cluster.stop()
         eventually(lambda: "claiming failed" in play.log(), within=30)
 

@@ -7,7 +7,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import psycopg
+
 from support.command import start_horsies
+from support.eventually import eventually
 
 
 def run_python(
@@ -37,3 +40,11 @@ def worker(project: Path, locator: str, **environment: str) -> Iterator["subproc
     finally:
         process.kill()
         process.wait()
+
+
+def wait_for_worker(url: str) -> None:
+    """Until a worker's first snapshot is stored: from then on it claims."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        eventually(
+            lambda: connection.execute("select 1 from horsies_worker_states").fetchone(), within=60
+        )
