@@ -71,48 +71,48 @@ class Base(DeclarativeBase):
 class TaskModel(Base):
     __tablename__ = "horsies_tasks"
 
-    id: Mapped[str] = mapped_column(BYTEWISE_ID, primary_key=True)
-    task_name: Mapped[str] = mapped_column(String(255))
-    queue_name: Mapped[str] = mapped_column(String(100, collation="C"))
+    created_at: Mapped[datetime] = mapped_column(server_default=NOW)
+    updated_at: Mapped[datetime] = mapped_column(server_default=NOW)
+    enqueued_at: Mapped[datetime] = mapped_column(server_default=NOW)
     priority: Mapped[int] = mapped_column(server_default=HUNDRED)
-    args: Mapped[str | None]
-    kwargs: Mapped[str | None]
+    retry_count: Mapped[int] = mapped_column(server_default=ZERO)
+    max_retries: Mapped[int] = mapped_column(server_default=ZERO)
+    is_workflow_task: Mapped[bool] = mapped_column(server_default=FALSE)
+    claimed: Mapped[bool] = mapped_column(server_default=FALSE)
+    unique_stored: Mapped[bool] = mapped_column(server_default=FALSE)
+    is_held: Mapped[bool] = mapped_column(server_default=FALSE)
+    id: Mapped[str] = mapped_column(BYTEWISE_ID, primary_key=True)
     status: Mapped[TaskStatus] = mapped_column(
         EnumText(TaskStatus, collation="C"), server_default="PENDING"
     )
-    sent_at: Mapped[datetime | None]
-    enqueued_at: Mapped[datetime] = mapped_column(server_default=NOW)
-    is_workflow_task: Mapped[bool] = mapped_column(server_default=FALSE)
+    queue_name: Mapped[str] = mapped_column(String(100, collation="C"))
+    task_name: Mapped[str] = mapped_column(String(255))
+    enqueue_sha: Mapped[str] = mapped_column(String(64))
     claimed_at: Mapped[datetime | None]
-    started_at: Mapped[datetime | None]
+    claimed_by_worker_id: Mapped[str | None] = mapped_column(String(255))
     completed_at: Mapped[datetime | None]
     failed_at: Mapped[datetime | None]
-    result: Mapped[str | None]
-    failed_reason: Mapped[str | None]
     error_code: Mapped[str | None]
-    claimed: Mapped[bool] = mapped_column(server_default=FALSE)
-    claimed_by_worker_id: Mapped[str | None] = mapped_column(String(255))
     claim_expires_at: Mapped[datetime | None]
     good_until: Mapped[datetime | None]
-    retry_count: Mapped[int] = mapped_column(server_default=ZERO)
-    max_retries: Mapped[int] = mapped_column(server_default=ZERO)
     next_retry_at: Mapped[datetime | None]
-    task_options: Mapped[str | None]
+    cancel_requested_at: Mapped[datetime | None]
+    unique_key: Mapped[str | None] = mapped_column(String(255))
+    sent_at: Mapped[datetime | None]
+    started_at: Mapped[datetime | None]
     worker_pid: Mapped[int | None]
     worker_hostname: Mapped[str | None] = mapped_column(String(255))
     worker_process_name: Mapped[str | None] = mapped_column(String(255))
+    ahead_number: Mapped[int | None] = mapped_column(BigInteger)
     finalizing_at: Mapped[datetime | None]
     finalizing_by_worker_id: Mapped[str | None]
-    enqueue_sha: Mapped[str] = mapped_column(String(64))
-    unique_key: Mapped[str | None] = mapped_column(String(255))
-    unique_stored: Mapped[bool] = mapped_column(server_default=FALSE)
     rerun_of: Mapped[str | None] = mapped_column(String(36))
-    cancel_requested_at: Mapped[datetime | None]
     tags: Mapped[list[str] | None] = mapped_column(ARRAY(Text))
-    created_at: Mapped[datetime] = mapped_column(server_default=NOW)
-    updated_at: Mapped[datetime] = mapped_column(server_default=NOW)
-    is_held: Mapped[bool] = mapped_column(server_default=FALSE)
-    ahead_number: Mapped[int | None] = mapped_column(BigInteger)
+    task_options: Mapped[str | None]
+    args: Mapped[str | None]
+    kwargs: Mapped[str | None]
+    result: Mapped[str | None]
+    failed_reason: Mapped[str | None]
 
     __table_args__ = (
         Index(

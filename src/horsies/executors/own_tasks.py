@@ -20,10 +20,18 @@ def hide_own_tasks(loop: asyncio.AbstractEventLoop) -> None:
         loop.set_task_factory(_make_task)
 
 
+def hidden_task(
+    loop: asyncio.AbstractEventLoop, coroutine: Any, **options: Any
+) -> "asyncio.Task[Any]":
+    """Start a task that user code does not see."""
+    task = asyncio.Task(coroutine, loop=loop, **options)
+    asyncio._unregister_task(task)
+    return task
+
+
 def _make_task(
     loop: asyncio.AbstractEventLoop, coroutine: Any, **options: Any
 ) -> "asyncio.Task[Any]":
-    task = asyncio.Task(coroutine, loop=loop, **options)
-    if not is_user_code.get():
-        asyncio._unregister_task(task)
-    return task
+    if is_user_code.get():
+        return asyncio.Task(coroutine, loop=loop, **options)
+    return hidden_task(loop, coroutine, **options)

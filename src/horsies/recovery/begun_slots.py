@@ -26,6 +26,8 @@ _WORKER_ID = re.compile(r"[0-9A-Za-z][0-9A-Za-z_.@-]{0,63}")
 _ID_BYTES = 144
 _SLOT_BYTES = 2 + _ID_BYTES
 _SLOT_COUNT = 16_384
+# What stands before an id: not begun, and its length.
+_HEADERS = [bytes((0, length)) for length in range(_ID_BYTES + 1)]
 _BEGUN = 1
 _OVERFLOW = 0  # the first slot: marked when there was a call without a slot of its own
 # Longer than any threshold of RecoveryConfig.
@@ -62,7 +64,7 @@ class BegunSlots:
             return _OVERFLOW
         slot = self._free.pop()
         start = slot * _SLOT_BYTES
-        self._map[start : start + 2 + len(encoded)] = bytes((0, len(encoded))) + encoded
+        self._map[start : start + 2 + len(encoded)] = _HEADERS[len(encoded)] + encoded
         return slot
 
     def begin(self, slot: int) -> None:

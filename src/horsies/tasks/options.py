@@ -34,6 +34,9 @@ class StoredOptions:
         return 0 if self.retry_policy is None else self.retry_policy.max_retries
 
 
+_NO_OPTIONS = StoredOptions()
+
+
 def write_task_options(options: StoredOptions) -> str:
     """Write options as compact JSON; leave out optional keys that are not set."""
     policy = options.retry_policy
@@ -60,7 +63,7 @@ def write_task_options(options: StoredOptions) -> str:
 def parse_task_options(text: str | None) -> StoredOptions:
     """Read stored options; a text that cannot be read counts as empty."""
     text = without_traceparent(text)
-    return StoredOptions() if text is None else read_task_options(text).unwrap_or(StoredOptions())
+    return _NO_OPTIONS if text is None else read_task_options(text).unwrap_or(_NO_OPTIONS)
 
 
 @lru_cache(maxsize=1024)

@@ -158,7 +158,9 @@ class Claimer:
         is_cut_short = any(isinstance(row, CutShort) for row in rows)
         self._counts = next((row.text for row in rows if isinstance(row, Counts)), None)
         filled = _filled_lanes(request, tasks, is_cut_short=is_cut_short)
-        self._move_marks(request, [*positions, *tasks], filled)
+        # Tasks come in claim order: the last one of each queue, priority and lane is the furthest.
+        furthest = {(task.queue_name, task.priority, task.lane): task for task in tasks}
+        self._move_marks(request, [*positions, *furthest.values()], filled)
         if request.is_full_scan:
             self._plan_full_scan(cost_s=monotonic() - started_at)
         batch_limit = request.limits.batch_limit

@@ -101,7 +101,8 @@ class Completer:
 
     def add(self, completion: Completion) -> None:
         self._waiting.append(completion)
-        self._waiting_bytes += completion.size
+        completion.task.held_bytes = completion.size
+        self._waiting_bytes += completion.task.held_bytes
         self._idle.clear()
         self._wake.set()
 
@@ -124,7 +125,7 @@ class Completer:
             await self._wake.wait()
             self._wake.clear()
             self._waiting.extend(self._locked)
-            self._waiting_bytes += sum(c.size for c in self._locked)
+            self._waiting_bytes += sum(c.task.held_bytes for c in self._locked)
             self._locked.clear()
             while self._waiting:
                 self._writing = batch = self._next_batch()
@@ -144,11 +145,11 @@ class Completer:
         batch: list[Completion] = []
         size = 0
         while self._waiting and len(batch) < _MAX_ROWS:
-            if batch and size + self._waiting[0].size > _MAX_BYTES:
+            more = self._waiting[0].task.held_bytes
+            if batch and size + more > _MAX_BYTES:
                 break
-            completion = self._waiting.popleft()
-            size += completion.size
-            batch.append(completion)
+            size += more
+            batch.append(self._waiting.popleft())
         self._waiting_bytes -= size
         # By id: every writer locks rows in the same order.
         batch.sort(key=lambda completion: completion.task.task_id)

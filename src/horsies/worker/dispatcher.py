@@ -146,14 +146,13 @@ class Dispatcher:
         task = self.running.pop(call.task_id)
         lane = self._lanes[task.lane - 1]
         lane.in_flight -= 1
-        lane.is_stuck = lane.is_stuck and isinstance(outcome, NotBegun)
-        completion = judge(task, outcome, random=_random)
+        self._completer.add(judge(task, outcome, random=_random))
         if not isinstance(outcome, NotBegun):
+            lane.is_stuck = False
             self.permits.ended(task)
         if isinstance(outcome, Delivered):
-            lane.measure(task.task_name, outcome.duration_s, completion.size)
+            lane.measure(task.task_name, outcome.duration_s, task.held_bytes)
             self._warn_if_large(task, outcome)
-        self._completer.add(completion)
         self.events.on_slot_freed()
 
     def stop(self, task_id: str, reason: StopReason) -> None:

@@ -23,6 +23,7 @@ class HeldTask(Call):
         "beat_at",
         "claim",
         "enqueued_at",
+        "held_bytes",
         "held_since",
         "is_workflow_task",
         "lane",
@@ -59,6 +60,7 @@ class HeldTask(Call):
         self.pid = pid
         self.ahead_number = ahead_number
         self.held_since = 0.0  # in the buffer, or in an executor
+        self.held_bytes = 0  # until its end is written
         self.beat_at = 0.0
         self.stop: StopReason | None = None
 

@@ -81,10 +81,10 @@ class Lane:
 
     def measure(self, task_name: str, duration_s: float, size: int) -> None:
         """Learn from a task that ended: how long it ran, how many bytes it carried."""
-        known = self._mean_s.pop(task_name, duration_s)  # put back as the newest
+        known = self._mean_s.get(task_name, duration_s)
+        if len(self._mean_s) >= _MAX_NAMES:  # the one not seen for longest is forgotten
+            self._mean_s.pop(task_name if task_name in self._mean_s else next(iter(self._mean_s)))
         mean = self._mean_s[task_name] = known + _WEIGHT * (duration_s - known)
-        if len(self._mean_s) > _MAX_NAMES:
-            del self._mean_s[next(iter(self._mean_s))]
         # A long task counts at once, and is forgotten by and by.
         slowest = mean if self._slowest_s is None else self._slowest_s
         self._slowest_s = max(mean, slowest + _WEIGHT * (mean - slowest))

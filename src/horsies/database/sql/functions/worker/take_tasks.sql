@@ -44,25 +44,23 @@ begin
                 case when p.place <= starts[p.lane]
                      then coalesce((child_pids[p.lane] ->> p.place::integer - 1)::integer, own_pid) end as pid
             from placed p order by p.position  -- also keeps the planner from working out pid anew for each column
-        ), taken as (
-            update horsies_tasks t set
-                status = case when w.pid is null then 'CLAIMED' else 'RUNNING' end,
-                claimed = w.pid is null,
-                claimed_at = now_at,
-                claimed_by_worker_id = owner_id,
-                claim_expires_at = case when w.pid is null then now_at + lease end,
-                started_at = case when w.pid is not null then now_at end,
-                worker_pid = w.pid,
-                worker_hostname = case when w.pid is not null then hostname end,
-                worker_process_name = case when w.pid is not null then 'worker-' || w.pid end,
-                ahead_number = w.ahead_number,
-                updated_at = now_at
-            from wanted w
-            -- The deadline again: it may have passed while the claim waited for its lock or counted.
-            where t.id = w.id and (t.good_until is null or t.good_until > now_at)
-            returning t.id, t.task_name, t.queue_name, t.priority, t.args, t.kwargs, t.retry_count, t.enqueued_at,
-                t.task_options, t.is_workflow_task, w.lane, w.pid, w.position, w.ahead_number)
-        select k.id::text, k.queue_name::text, k.priority, k.lane, k.task_name::text, k.args, k.kwargs, horsies_attempt_number(k.retry_count),
-            claim_text, horsies_mark_text(k.enqueued_at), k.task_options, k.is_workflow_task, k.pid, k.ahead_number
-        from taken k order by k.position;
+        )
+        update horsies_tasks t set
+            status = case when w.pid is null then 'CLAIMED' else 'RUNNING' end,
+            claimed = w.pid is null,
+            claimed_at = now_at,
+            claimed_by_worker_id = owner_id,
+            claim_expires_at = case when w.pid is null then now_at + lease end,
+            started_at = case when w.pid is not null then now_at end,
+            worker_pid = w.pid,
+            worker_hostname = case when w.pid is not null then hostname end,
+            worker_process_name = case when w.pid is not null then 'worker-' || w.pid end,
+            ahead_number = w.ahead_number,
+            updated_at = now_at
+        from wanted w
+        -- The deadline again: it may have passed while the claim waited for its lock or counted.
+        where t.id = w.id and (t.good_until is null or t.good_until > now_at)
+        -- In claim order: the nested loop follows `wanted`. A sort would copy every row twice more.
+        returning t.id::text, t.queue_name::text, t.priority, w.lane, t.task_name::text, t.args, t.kwargs, horsies_attempt_number(t.retry_count),
+            claim_text, horsies_mark_text(t.enqueued_at), t.task_options, t.is_workflow_task, w.pid, w.ahead_number;
 end $$;
