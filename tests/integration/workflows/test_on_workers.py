@@ -268,6 +268,20 @@ def test_unknown_workflow_is_told_by_every_method(app: Horsies) -> None:
     assert handle.result_for(unnamed).err_value.error_code == "WORKFLOW_CTX_MISSING_ID"
 
 
+async def test_anything_unexpected_is_a_value_of_every_method() -> None:
+    no_broker: Any = object()
+    handle = WorkflowHandle[int]("an-id", no_broker)
+
+    answers: list[Any] = [handle.status(), handle.tasks(), handle.results(), handle.pause()]
+    answers += [handle.resume(), handle.cancel(), handle.retry(), await handle.status_async()]
+    answers += [await handle.cancel_async(), await pause_workflow(no_broker, "an-id")]
+
+    assert {(bad(one).code.value, bad(one).retryable, bad(one).workflow_id) for one in answers} == {
+        ("INTERNAL_FAILED", False, "an-id")
+    }
+    assert all(isinstance(bad(one).exception, AttributeError) for one in answers)
+
+
 async def test_results_of_finished_nodes_by_their_ids(app: Horsies) -> None:
     number = app.tasks["number"]
     nodes = [number.node()(value=1), number.node(node_id="two")(value=2)]
