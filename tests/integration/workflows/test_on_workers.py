@@ -9,6 +9,7 @@ import pytest
 from horsies import (
     Horsies,
     NodeKey,
+    Ok,
     RetryPolicy,
     SubWorkflowError,
     SubWorkflowNode,
@@ -292,6 +293,21 @@ async def test_results_of_finished_nodes_by_their_ids(app: Horsies) -> None:
     results = (await handle.results_async()).unwrap()
     assert {key: value.unwrap() for key, value in results.items()} == {"my_flow:0": 1, "two": 2}
     assert (await handle.result_for_async(nodes[0])).unwrap() == 1
+
+
+async def test_cancel_of_an_ended_workflow_changes_nothing(app: Horsies, db: Database) -> None:
+    spec = app.workflow(
+        "one", [app.tasks["number"].node(node_id="n")(value=1)], definition_key="one.1"
+    )
+    completed, _ = await finished(app, spec)
+    cancelled = good(spec.start())
+    first = cancelled.cancel()
+    before = db.execute("select * from horsies_workflows order by id")
+
+    answers = [completed.cancel(), cancelled.cancel(), await completed.cancel_async()]
+
+    assert [first, *answers] == [Ok(None)] * 4
+    assert db.execute("select * from horsies_workflows order by id") == before
 
 
 async def test_pause_and_resume_by_id(app: Horsies) -> None:

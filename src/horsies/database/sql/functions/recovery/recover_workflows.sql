@@ -30,7 +30,7 @@ begin
     return query select done, found.looked_to, failures;
 end $$;
 
--- horsies_recover_workflow: the same for one workflow.
+-- horsies_recover_workflow: the same for one workflow.  Caller: horsies_recover_workflows, horsies_resume_workflow.
 create or replace function horsies_recover_workflow(of_workflow text) returns void
 language plpgsql
 set search_path from current
