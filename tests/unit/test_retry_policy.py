@@ -157,7 +157,7 @@ def test_every_mistake_has_one_error_of_ours(fields: Any, said: str) -> None:
 
 @pytest.mark.parametrize(
     ("waits", "found"),
-    [([], "intervals=[]"), (60, "intervals=60"), ([1, -2], "intervals[1]=-2")],
+    [([], "intervals=[]"), (60, "intervals=60"), ("15", "intervals='15'"), ([1, -2], "intervals[1]=-2")],
     ids=str,
 )
 def test_wrong_waits_are_named_once(waits: Any, found: str) -> None:

@@ -64,7 +64,8 @@ class RetryPolicy(BaseModel):
     ) -> "RetryPolicy":
         """Retry once per interval; each interval is the wait in seconds before its retry."""
         waits: Any = intervals
-        if isinstance(intervals, Iterable):  # also what type checkers refuse gets an answer of ours
+        # What type checkers refuse gets an answer of ours, too; "15" is not the waits 1 and 5.
+        if isinstance(intervals, Iterable) and not isinstance(intervals, str | bytes):
             waits = list(intervals)
         return cls._made(
             auto_retry_for,
