@@ -160,11 +160,13 @@ class RetryPolicy(BaseModel):
             delay = float(self.intervals[min(retry_number, len(self.intervals)) - 1])
         else:
             delay = float(self.intervals[0] * 2 ** (retry_number - 1))
+        most = 1.25
         if self.max_interval is not None:
             delay = min(delay, float(self.max_interval))
+            most = min(most, self.max_interval / delay)
         least = min(delay, 1.0)
         if self.jitter:
-            delay *= random.uniform(0.75, 1.25)
+            delay *= random.uniform(0.75, most)
         return max(delay, least)
 
 
