@@ -343,10 +343,10 @@ def _is_writable_inside(value: object, depth: int = 0) -> bool:
     """Whether a value, or all that it holds, can be written."""
     if _is_writable(value):
         return True
-    is_mapping = isinstance(value, collections.abc.Mapping)
-    if depth > _UNREADABLE_DEPTH or (is_mapping and not _is_writable(dict.fromkeys(value))):
-        return False
     inside = list(_items(value))
+    has_keys = isinstance(value, collections.abc.Mapping)
+    if depth > _UNREADABLE_DEPTH or (has_keys and not _is_writable({key: 0 for key, _ in inside})):
+        return False
     return bool(inside) and all(_is_writable_inside(item, depth + 1) for _, item in inside)
 
 

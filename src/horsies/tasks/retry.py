@@ -65,8 +65,8 @@ class RetryPolicy(BaseModel):
         """Retry once per interval; each interval is the wait in seconds before its retry."""
         waits: Any = intervals
         # What type checkers refuse gets an answer of ours, too; "15" is not the waits 1 and 5.
-        if isinstance(intervals, Iterable) and not isinstance(intervals, str | bytes):
-            waits = list(intervals)
+        if isinstance(waits, Iterable) and not isinstance(waits, str | bytes):
+            waits = list(waits)
         return cls._made(
             auto_retry_for,
             retry_on,
