@@ -59,7 +59,7 @@ def check(app: CheckedApp, *, live: bool) -> list[HorsiesError]:
         _undecorated_builders,
         _schedules,
         _policy_safety,
-        *([_database] if live else []),
+        *([_database, _stored_schedules] if live else []),
     ]
     with collected_mistakes() as mistakes:
         errors = [*app.mistakes, *_imports(app, mistakes)]
@@ -195,3 +195,9 @@ def _database(app: CheckedApp) -> Iterator[HorsiesError]:
             ErrorCode.BROKER_INVALID_URL,
             help_text="check the URL, that the server is running, and that it accepts this user",
         )
+
+
+def _stored_schedules(app: CheckedApp) -> Iterator[HorsiesError]:
+    from horsies.scheduling.left_behind import left_behind_problems
+
+    yield from left_behind_problems(app, app.get_broker().database)

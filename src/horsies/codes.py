@@ -89,7 +89,7 @@ class HandleErrorCode(StrEnum):
 
     WORKFLOW_NOT_FOUND = "WORKFLOW_NOT_FOUND"
     DB_OPERATION_FAILED = "DB_OPERATION_FAILED"
-    LOOP_RUNNER_FAILED = "LOOP_RUNNER_FAILED"
+    LOOP_RUNNER_FAILED = "LOOP_RUNNER_FAILED"  # for comparing: no loop is behind blocking forms
     INTERNAL_FAILED = "INTERNAL_FAILED"
 
 

@@ -1,5 +1,6 @@
 """Every Python example of the guides and the README runs as printed, against a real worker."""
 
+import json
 import re
 import subprocess
 import sys
@@ -48,6 +49,9 @@ def test_guide_examples_run(page: Path, tmp_path: Path, database_url: str) -> No
     with worker(tmp_path, "shop:app", HORSIES_DATABASE_URL=database_url):
         wait_for_worker(database_url)
         finished = run_python(tmp_path, "script.py", HORSIES_DATABASE_URL=database_url)
+    for screen in quoted(page, "shown by the command"):
+        shown = show_workflow(screen.split("  ")[0], tmp_path, database_url)
+        assert steady(screen) == steady(shown)
 
     assert finished.returncode == 0, finished.stderr
     for printed in quoted(page, "printed by the script"):
@@ -55,6 +59,16 @@ def test_guide_examples_run(page: Path, tmp_path: Path, database_url: str) -> No
     log = steady((tmp_path / "log.txt").read_text())
     for logged in quoted(page, "logged by the worker"):
         assert [line for line in logged.splitlines() if steady(line) not in log] == []
+
+
+def show_workflow(name: str, project: Path, url: str) -> str:
+    """The screen of the workflow with this name."""
+    environment = {"HORSIES_DATABASE_URL": url, "PYTHONIOENCODING": "utf-8"}
+    found = ("workflow", "list", "shop:app", "--name", name, "--json")
+    listed = json.loads(run_horsies(project, *found, **environment).stdout)
+    workflow_id = listed["workflows"][0]["id"]
+    shown = run_horsies(project, "workflow", "show", "shop:app", workflow_id, **environment)
+    return "\n".join(line.rstrip() for line in shown.stdout.splitlines()).strip()
 
 
 def quoted(page: Path, source: str) -> list[str]:
@@ -66,9 +80,10 @@ def quoted(page: Path, source: str) -> list[str]:
 
 
 def steady(text: str) -> str:
-    """The text without what differs from run to run: ids and durations."""
+    """The text without what differs from run to run: ids, times and durations."""
     text = re.sub(r"\b[0-9a-f-]{36}\b|\b[0-9a-f]{8}\b", "ID", text)
-    return re.sub(r"in [\d.e+-]+ ms", "in N ms", text)
+    text = re.sub(r"\d\d:\d\d:\d\d", "TIME", text)
+    return re.sub(r"\b[\d.e+-]+ m?s\b", "N ms", text)
 
 
 @pytest.mark.slow

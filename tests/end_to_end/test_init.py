@@ -7,6 +7,8 @@ import pytest
 from support.command import run_horsies
 from support.programs import run_python, worker
 
+QUICKSTART = Path(__file__).parents[2] / "docs" / "quickstart.md"
+
 
 def test_written_project_works_at_once(tmp_path: Path, database_url: str) -> None:
     written = run_horsies(tmp_path, "init", "my_project")
@@ -16,6 +18,7 @@ def test_written_project_works_at_once(tmp_path: Path, database_url: str) -> Non
     with worker(project, "app:app", HORSIES_DATABASE_URL=database_url):
         sent = run_python(project, "send.py", HORSIES_DATABASE_URL=database_url)
     assert sent.stdout == "5\nHello, world!\nDIVIDED_BY_ZERO: 1 / 0\n", sent.stderr
+    assert f"```text\n{sent.stdout}```" in QUICKSTART.read_text()
     assert 'name = "my-project"' in (project / "pyproject.toml").read_text()
 
 

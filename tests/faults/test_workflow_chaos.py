@@ -91,6 +91,17 @@ class Pair:
                     nodes[index]["task_id"],
                 )
 
+    def resume(self) -> None:
+        """What ended unnoticed is taken over first; under 'pause' a failure stops it again."""
+        if self.model.status == "PAUSED":
+            is_pausing = self.model.on_error == "pause" and not all(self.lost.values())
+            for index, is_ok in self.lost.items():
+                self.model.end(index, ok=is_ok)
+            if not is_pausing:
+                self.model.resume()
+            self.lost = {}
+        self.flow.resume()
+
     def recover(self) -> None:
         recover(self.db)
         if self.model.status == "RUNNING":
@@ -129,8 +140,7 @@ def test_every_graph_ends_as_the_model_says_whatever_happens(
             pair.model.pause()
             pair.flow.pause()
         elif choice < 0.3 or (pair.model.status == "PAUSED" and not ready):
-            pair.model.resume()
-            pair.flow.resume()
+            pair.resume()
         elif choice < 0.33 and not pair.lost:
             pair.model.cancel()
             pair.flow.cancel()

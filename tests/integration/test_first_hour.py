@@ -157,7 +157,8 @@ def test_help_shows_the_signature_of_the_task(plain: Horsies) -> None:
 
     assert str(inspect.signature(ship.send)).startswith("(order: int, *, fast: bool = False)")
     assert str(inspect.signature(ship.schedule)).startswith("(delay: int, /, order: int, *")
-    assert "Ship an order." in str(inspect.getdoc(ship.send))
+    stored = "Store the task; a worker runs it as soon as one is free."
+    assert inspect.getdoc(ship.send) == f"{stored}\n\nShip an order."
     assert inspect.iscoroutinefunction(ship.send_async)
 
 
@@ -188,9 +189,20 @@ def test_a_value_that_cannot_be_stored_is_named_by_its_path(plain: Horsies) -> N
     unknown = bad(ship.send(order))
     infinite = bad(ship.send(Order([]), extra={"rates": [1.0, float("inf")]}))
 
+    @dataclass
+    class Part:  # only the annotation can write it: nobody could import it by its name
+        weight: float
+
+    @plain.task("pack")
+    def pack(parts: list[Part]) -> int:
+        return len(parts)
+
+    local = bad(pack.send([Part(1.0), Part(float("nan"))]))
+
     assert "order.items[1].price: " in wrong_type.message
     assert "order.items[1].note: " in unknown.message
     assert "extra.rates[1]: " in infinite.message
+    assert "parts[1].weight: " in local.message
 
 
 def test_large_arguments_warn_at_the_sender_by_name(

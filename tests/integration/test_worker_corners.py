@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from support.database import Database
 from support.eventually import eventually_async
 
 NewApp = Callable[..., Horsies]
+GUIDE = Path(__file__).parents[2] / "docs" / "how-to" / "run-workers.md"
 
 
 def add_echo(app: Horsies, **options: Any) -> Any:
@@ -247,6 +249,10 @@ async def test_blocked_event_loop_is_told_with_its_place(
     ]
     assert "test_worker_corners.py" in told
     assert "in blocks" in told
+    # The guide quotes it, with another time and place.
+    place = re.compile(r"for [\d.]+ s at \S+ in \w+")
+    guide = place.sub("", GUIDE.read_text())
+    assert place.sub("", told) in guide
 
 
 async def test_nothing_is_claimed_before_peers_know_the_worker(

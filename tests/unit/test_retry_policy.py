@@ -87,6 +87,16 @@ def test_jitter_stays_within_a_quarter_and_above_a_second(
     assert max(1.0, exact * 0.75) <= delay <= exact * 1.25
 
 
+@given(retry_number=st.integers(1, 20), seed=st.integers(0, 2**32))
+def test_jitter_does_not_pass_the_longest_wait(retry_number: int, seed: int) -> None:
+    policy = RetryPolicy.exponential(2, max_retries=20, auto_retry_for=CODES, max_interval=30)
+
+    delay = policy.delay_seconds(retry_number, random=Random(seed))
+
+    exact = min(2**retry_number, 30)
+    assert exact * 0.75 <= delay <= min(exact * 1.25, 30.000001)
+
+
 ALL_CODES: Any = ["BUSY", "WORKER_CRASHED", "TASK_TIMEOUT", "TASK_EXPIRED", "BROKER_ERROR"]
 
 
@@ -157,7 +167,12 @@ def test_every_mistake_has_one_error_of_ours(fields: Any, said: str) -> None:
 
 @pytest.mark.parametrize(
     ("waits", "found"),
-    [([], "intervals=[]"), (60, "intervals=60"), ([1, -2], "intervals[1]=-2")],
+    [
+        ([], "intervals=[]"),
+        (60, "intervals=60"),
+        ("15", "intervals='15'"),
+        ([1, -2], "intervals[1]=-2"),
+    ],
     ids=str,
 )
 def test_wrong_waits_are_named_once(waits: Any, found: str) -> None:

@@ -9,7 +9,7 @@ import dataclasses
 import inspect
 import re
 import types
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import Annotated, Any, Literal, NewType, TypeVar, Union, cast, get_args, get_origin
 
@@ -305,11 +305,14 @@ def path_text(parts: Iterable[object]) -> str:
 
 def unwritable_path(value: object) -> str:
     """Where inside a value something cannot be written as JSON; "" if it is the value itself."""
+    # A class that only an annotation can write is not the culprit while a value inside one is.
+    return _path(value, _is_writable_inside) or _path(value, _is_writable)
+
+
+def _path(value: object, is_fine: Callable[[object], bool]) -> str:
     parts: list[object] = []
     while True:
-        inside = next(
-            ((part, item) for part, item in _items(value) if not _is_writable(item)), None
-        )
+        inside = next(((part, item) for part, item in _items(value) if not is_fine(item)), None)
         if inside is None or len(parts) > _UNREADABLE_DEPTH:
             return path_text(parts)
         parts.append(inside[0])
@@ -334,6 +337,17 @@ def _is_writable(value: object) -> bool:
     except Exception:  # noqa: BLE001  # user code: serializers
         return False
     return True
+
+
+def _is_writable_inside(value: object, depth: int = 0) -> bool:
+    """Whether a value, or all that it holds, can be written."""
+    if _is_writable(value):
+        return True
+    inside = list(_items(value))
+    has_keys = isinstance(value, collections.abc.Mapping)
+    if depth > _UNREADABLE_DEPTH or (has_keys and not _is_writable({key: 0 for key, _ in inside})):
+        return False
+    return bool(inside) and all(_is_writable_inside(item, depth + 1) for _, item in inside)
 
 
 def codec_for(annotation: object) -> TypeCodec:

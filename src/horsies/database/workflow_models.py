@@ -69,6 +69,11 @@ class WorkflowModel(Base):
             text("coalesce(completed_at, updated_at, created_at)"),
             postgresql_where=text("status in ('COMPLETED', 'FAILED', 'CANCELLED')"),
         ),
+        Index(
+            "horsies_workflows_cancelled_open_idx",
+            "id",
+            postgresql_where=text("status = 'CANCELLED' and open_nodes > 0"),
+        ),
     )
 
 

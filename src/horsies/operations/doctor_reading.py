@@ -36,6 +36,7 @@ INDEXES = [
     "horsies_workflow_tasks_task_id_idx",
     "horsies_workflow_tasks_wait_idx",
     "horsies_workflows_active_idx",
+    "horsies_workflows_cancelled_open_idx",
     "horsies_workflows_ended_idx",
     "horsies_workflows_parent_idx",
 ]

@@ -26,12 +26,14 @@ from horsies.scheduling.sending import ScheduleSendingApp
 from horsies.scheduling.slots import config_hash, first_slot
 from horsies.scheduling.statements import (
     ScheduleRun,
+    SlotRun,
     StoredSchedule,
     add_schedule,
     change_schedule,
     current_time,
     pause_schedule,
     read_schedules,
+    record_firing,
     remove_schedule,
     resume_schedule,
     schedule_history,
@@ -109,6 +111,10 @@ def resume_steps(app: ScheduleSendingApp, name: str) -> Steps[bool]:
         raise refused(f"{OTHER_PATTERN}; resume {name!r} with the code that runs")
     next_at = first_slot(schedule, now) if renewed else row.next_run_at
     ((is_resumed,),) = yield resume_schedule(owner_of(app), name, next_at)
+    if is_resumed and renewed and row.next_run_at is not None:
+        why = "paused" if row.pause_reason is None else f"paused: {row.pause_reason}"
+        missed = SlotRun(row.next_run_at, "missed", reason=why)
+        yield record_firing(name, None, [missed], keeps_next=True)
     return bool(is_resumed)
 
 

@@ -10,19 +10,26 @@ _DELAYED = ("schedule", "schedule_async")
 _DELAY = inspect.Parameter("delay", inspect.Parameter.POSITIONAL_ONLY, annotation=int)
 
 
-def show_signature(task: object, function: Callable[..., object]) -> None:
-    """Give the sending methods of one task the parameters of its function."""
+def show_signature(task: object, sender: object, function: Callable[..., object]) -> None:
+    """Give the sending methods of one task the parameters of its function.
+
+    What a method does is documented at `sender`, to which the task leaves it.
+    """
     shown = inspect.signature(function)
     for name in _SENDS:
-        _replace(task, name, function, shown)
+        _replace(task, name, function, shown, getattr(sender, name, None))
     # A parameter after another by position only must not come before it by position only.
     delayed = shown.replace(parameters=[_DELAY, *shown.parameters.values()])
     for name in _DELAYED:
-        _replace(task, name, function, delayed)
+        _replace(task, name, function, delayed, getattr(sender, name, None))
 
 
 def _replace(
-    task: object, name: str, function: Callable[..., object], shown: inspect.Signature
+    task: object,
+    name: str,
+    function: Callable[..., object],
+    shown: inspect.Signature,
+    documented: object,
 ) -> None:
     method = getattr(task, name)
     own: Callable[..., Any]
@@ -41,6 +48,6 @@ def _replace(
     functools.update_wrapper(own, method, assigned=("__module__", "__name__", "__qualname__"))
     returns = inspect.signature(method).return_annotation
     vars(own)["__signature__"] = shown.replace(return_annotation=returns)
-    first = inspect.getdoc(type(task)) if method.__doc__ is None else inspect.getdoc(method)
+    first = inspect.getdoc(documented or method)
     own.__doc__ = "\n\n".join(filter(None, (first, inspect.getdoc(function))))
     vars(task)[name] = own

@@ -146,7 +146,7 @@ class RegisteredTask(TaskFunction[P, T]):
         self._plain = plain
         functools.update_wrapper(self, definition.function)
         vars(self).pop("__wrapped__")  # a wrapper is refused as a task; this is not one
-        show_signature(self, definition.function)
+        show_signature(self, plain, definition.function)
 
     def __repr__(self) -> str:
         return f"<task {self.task_name!r}>"

@@ -64,8 +64,9 @@ class RetryPolicy(BaseModel):
     ) -> "RetryPolicy":
         """Retry once per interval; each interval is the wait in seconds before its retry."""
         waits: Any = intervals
-        if isinstance(intervals, Iterable):  # also what type checkers refuse gets an answer of ours
-            waits = list(intervals)
+        # What type checkers refuse gets an answer of ours, too; "15" is not the waits 1 and 5.
+        if isinstance(waits, Iterable) and not isinstance(waits, str | bytes):
+            waits = list(waits)
         return cls._made(
             auto_retry_for,
             retry_on,
@@ -159,11 +160,13 @@ class RetryPolicy(BaseModel):
             delay = float(self.intervals[min(retry_number, len(self.intervals)) - 1])
         else:
             delay = float(self.intervals[0] * 2 ** (retry_number - 1))
+        most = 1.25
         if self.max_interval is not None:
             delay = min(delay, float(self.max_interval))
+            most = min(most, self.max_interval / delay)
         least = min(delay, 1.0)
         if self.jitter:
-            delay *= random.uniform(0.75, 1.25)
+            delay *= random.uniform(0.75, most)
         return max(delay, least)
 
 

@@ -5,7 +5,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from horsies.codes import BrokerErrorCode, HandleErrorCode
 from horsies.database.database import Database
-from horsies.database.operation import Operation
+from horsies.database.operation import Operation, describe
 from horsies.database.statement import Scalar, Statement
 from horsies.result import (
     ContractCode,
@@ -205,10 +205,27 @@ class WorkflowHandle(Generic[T]):
         )
 
     def _perform(self, operation: Operation[Row, U | None]) -> HandleResult[U]:
-        return self._answer(self._broker.database.perform(operation))
+        try:
+            return self._answer(self._broker.database.perform(operation))
+        except Exception as error:  # noqa: BLE001 - bugs, also of objects of the user's: values here
+            return self._unexpected(error)
 
     async def _perform_async(self, operation: Operation[Row, U | None]) -> HandleResult[U]:
-        return self._answer(await self._broker.database.perform_async(operation))
+        try:
+            return self._answer(await self._broker.database.perform_async(operation))
+        except Exception as error:  # noqa: BLE001 - bugs, also of objects of the user's: values here
+            return self._unexpected(error)
+
+    def _unexpected(self, error: Exception) -> HandleResult[Any]:
+        return Err(
+            HandleOperationError(
+                HandleErrorCode.INTERNAL_FAILED,
+                describe(error),
+                retryable=False,
+                workflow_id=self.workflow_id,
+                exception=error,
+            )
+        )
 
     def _answer(self, done: BrokerResult[U | None]) -> HandleResult[U]:
         if isinstance(done, Err):

@@ -89,6 +89,9 @@ async def test_paused_schedule_sends_nothing_until_resumed(
     assert good(await app.schedules.resume_async("hourly")) is True
     assert good(await app.schedules.resume_async("hourly")) is False
     assert await Scheduler(app).run_once() == sent
+    runs = good(await app.schedules.history_async("hourly"))
+    told = ("sent", None) if catches_up else ("missed", "paused: stock-taking")
+    assert [(run.outcome, run.reason) for run in runs] == [told]
 
 
 async def test_run_now_is_sent_beside_the_slots(new_app: NewApp, db: Database) -> None:
@@ -289,6 +292,39 @@ async def test_task_that_is_gone_is_told_and_waits_for_its_return(
     assert await Scheduler(app).run_once() == 1
     (run,) = good(await app.schedules.history_async("added"))
     assert (run.outcome, run.status) == ("sent", "PENDING")
+
+
+def test_live_check_finds_stored_schedules_that_the_code_left_behind(
+    new_app: NewApp, db: Database
+) -> None:
+    schedules = app_with(new_app).schedules
+    for name in ("added", "arguments", "paused"):
+        kwargs = {"number": 1} if name == "arguments" else {}
+        good(schedules.add(schedule(name, kwargs=kwargs)))
+    good(schedules.pause("paused"))
+    db.insert("horsies_schedules", name="broken", definition='{"name": "b", "pattern": 1}')
+    db.insert("horsies_schedule_state", schedule_name="broken")
+    renamed = new_app(schedule=ScheduleConfig(schedules=[]))
+    changed = new_app(schedule=ScheduleConfig(schedules=[]))
+    theirs = new_app(schedule=ScheduleConfig(schedules=[], owner="mail"))
+
+    @changed.task("report")
+    async def report(amount: int = 0) -> TaskResult[int, TaskError]:
+        return TaskResult(ok=amount)
+
+    found = [(error.code, error.message) for error in renamed.check(live=True)]
+    refused = [error.message for error in changed.check(live=True)]
+
+    gone = "task 'report' is not registered"
+    assert found[:2] == [
+        ("HRS-300", f"schedule 'added': {gone}"),
+        ("HRS-300", f"schedule 'arguments': {gone}"),
+    ]
+    assert [code for code, _ in found[2:]] == ["HRS-205"]
+    assert "its stored definition is not valid" in found[2][1]
+    assert "arguments do not fit task 'report'" in refused[0]
+    assert "horsies schedule ... added" in str(renamed.check(live=True)[0])
+    assert (renamed.check(), theirs.check(live=True)) == ([], [])
 
 
 async def test_failing_schedules_do_not_hold_up_others(new_app: NewApp, db: Database) -> None:

@@ -9,6 +9,7 @@ import pytest
 from horsies import (
     Horsies,
     NodeKey,
+    Ok,
     RetryPolicy,
     SubWorkflowError,
     SubWorkflowNode,
@@ -268,6 +269,20 @@ def test_unknown_workflow_is_told_by_every_method(app: Horsies) -> None:
     assert handle.result_for(unnamed).err_value.error_code == "WORKFLOW_CTX_MISSING_ID"
 
 
+async def test_anything_unexpected_is_a_value_of_every_method() -> None:
+    no_broker: Any = object()
+    handle = WorkflowHandle[int]("an-id", no_broker)
+
+    answers: list[Any] = [handle.status(), handle.tasks(), handle.results(), handle.pause()]
+    answers += [handle.resume(), handle.cancel(), handle.retry(), await handle.status_async()]
+    answers += [await handle.cancel_async(), await pause_workflow(no_broker, "an-id")]
+
+    assert {(bad(one).code.value, bad(one).retryable, bad(one).workflow_id) for one in answers} == {
+        ("INTERNAL_FAILED", False, "an-id")
+    }
+    assert all(isinstance(bad(one).exception, AttributeError) for one in answers)
+
+
 async def test_results_of_finished_nodes_by_their_ids(app: Horsies) -> None:
     number = app.tasks["number"]
     nodes = [number.node()(value=1), number.node(node_id="two")(value=2)]
@@ -278,6 +293,21 @@ async def test_results_of_finished_nodes_by_their_ids(app: Horsies) -> None:
     results = (await handle.results_async()).unwrap()
     assert {key: value.unwrap() for key, value in results.items()} == {"my_flow:0": 1, "two": 2}
     assert (await handle.result_for_async(nodes[0])).unwrap() == 1
+
+
+async def test_cancel_of_an_ended_workflow_changes_nothing(app: Horsies, db: Database) -> None:
+    spec = app.workflow(
+        "one", [app.tasks["number"].node(node_id="n")(value=1)], definition_key="one.1"
+    )
+    completed, _ = await finished(app, spec)
+    cancelled = good(spec.start())
+    first = cancelled.cancel()
+    before = db.execute("select * from horsies_workflows order by id")
+
+    answers = [completed.cancel(), cancelled.cancel(), await completed.cancel_async()]
+
+    assert [first, *answers] == [Ok(None)] * 4
+    assert db.execute("select * from horsies_workflows order by id") == before
 
 
 async def test_pause_and_resume_by_id(app: Horsies) -> None:

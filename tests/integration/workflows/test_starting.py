@@ -86,6 +86,22 @@ def test_same_id_and_name_is_the_same_workflow(app: Horsies, db: Database) -> No
     assert stored(db) == (1, 2, 1)
 
 
+def test_rows_tell_when_it_was_sent_and_what_runs(app: Horsies, db: Database) -> None:
+    sent_at = datetime(2030, 1, 1, tzinfo=UTC)
+
+    handle = good(start_workflow(doubling(app), app.get_broker(), "an-id", sent_at))
+
+    assert handle.workflow_id == "an-id"
+    (row,) = db.execute("select sent_at, definition_key, started_at from horsies_workflows")
+    assert (row["sent_at"], row["definition_key"]) == (sent_at, "doubling.1")
+    assert row["started_at"] is not None
+    nodes = db.execute("select task_index, node_id, task_name from horsies_workflow_tasks")
+    assert sorted(tuple(node.values()) for node in nodes) == [
+        (0, "one", "number"),
+        (1, "two", "double"),
+    ]
+
+
 def test_id_of_a_workflow_of_another_name_is_refused(app: Horsies, db: Database) -> None:
     good(doubling(app).start("an-id"))
 

@@ -253,6 +253,21 @@ def test_run_beyond_its_permit_in_a_cancelled_workflow_does_not_start_again(db: 
     assert flow.states == [S, S]
 
 
+def test_resume_enqueues_ready_nodes_and_takes_over_what_ended(db: Database) -> None:
+    ended = db.insert(status="COMPLETED", result=OK)
+    child = {"status": "READY", "is_subworkflow": True, "sub_definition_key": "child.v1"}
+    flow = Flow.by_hand(
+        db, {"status": "READY"}, {"status": E, "task_id": ended}, child, {"dependencies": [1]},
+        status="PAUSED",
+    )  # fmt: skip
+
+    flow.resume()
+
+    assert flow.states == [E, C, "READY", E]
+    assert flow.task_states() == ["PENDING", "COMPLETED", None, "PENDING"]
+    assert len(db.execute("select * from horsies_ready_subworkflows(10)")) == 1
+
+
 @pytest.mark.parametrize("how", ["interrupted", "unheld"])
 def test_run_that_goes_back_in_a_paused_workflow_waits_for_resume(db: Database, how: str) -> None:
     flow = Flow.start(db, N())

@@ -148,6 +148,25 @@ def test_recovery_of_one_workflow_reads_that_one(db: Database) -> None:
     assert rows_read(db) - before < 300
 
 
+def test_recovery_finds_a_cancelled_workflow_among_many(db: Database) -> None:
+    flow = Flow.start(db, N(), id="zz")
+    change = "update horsies_tasks set status = %s where id = %s"
+    db.execute(change, "RUNNING", flow.nodes[0]["task_id"])
+    flow.cancel()
+    db.execute(
+        "insert into horsies_workflows (id, name, status, completed_at) "
+        "select 'za' || n, 'flow', 'CANCELLED', now() from generate_series(1, 2000) n"
+    )
+    db.execute(change, "FAILED", flow.nodes[0]["task_id"])
+    before = rows_read(db)
+
+    (answer,) = db.run(recover_workflows("z"))
+
+    assert (answer.recovered, answer.failure) == (1, None)
+    assert flow.states == ["FAILED"]
+    assert rows_read(db) - before < 300
+
+
 def test_recovery_of_a_wide_workflow_costs_about_its_nodes(db: Database) -> None:
     width = 5_000
     middle = [N((0,)) for _ in range(width)]

@@ -247,6 +247,56 @@ def test_only_running_workflows_are_touched(db: Database, status: str) -> None:
     assert everything(db) == before
 
 
+LATE_ENDS = [
+    ("completed", {"status": C, "result": OK}, C),
+    ("failed", {"status": F, "result": failure("BAD")}, F),
+    ("expired", {"status": "EXPIRED"}, F),
+    ("went-back-unstarted", {"status": "CANCELLED"}, S),
+]
+
+
+@pytest.mark.parametrize(
+    ("end", "expected"), [row[1:] for row in LATE_ENDS], ids=[row[0] for row in LATE_ENDS]
+)
+def test_run_that_ends_unnoticed_in_a_cancelled_workflow_ends_its_node(
+    db: Database, end: dict[str, str], expected: str
+) -> None:
+    flow = Flow.start(db, N(), N((0,), allow_failed_deps=True))
+    flow.claims(0)
+    flow.cancel()
+    ended_at = flow.row["completed_at"]
+    columns = ", ".join(f"{column} = %s" for column in end)
+    task_id = flow.nodes[0]["task_id"]
+    db.execute(f"update horsies_tasks set {columns} where id = %s", *end.values(), task_id)
+
+    assert recovered(db) == 1
+
+    assert flow.states == [expected, S]
+    assert (flow.status, flow.row["open_nodes"]) == ("CANCELLED", 0)
+    assert (flow.row["error"], flow.row["completed_at"]) == (None, ended_at)
+
+
+def test_run_that_vanishes_in_a_cancelled_workflow_is_skipped(db: Database) -> None:
+    flow = Flow.start(db, N())
+    flow.claims(0)
+    flow.cancel()
+    db.execute("delete from horsies_tasks")
+
+    assert recovered(db) == 1
+
+    assert (flow.states, flow.row["open_nodes"], flow.status) == ([S], 0, "CANCELLED")
+
+
+def test_run_that_still_goes_on_in_a_cancelled_workflow_is_left(db: Database) -> None:
+    flow = Flow.start(db, N())
+    flow.claims(0)
+    flow.cancel()
+
+    assert recovered(db) == 0
+
+    assert (flow.states, flow.row["open_nodes"]) == ([E], 1)
+
+
 def test_vanished_task_is_enqueued_anew(db: Database) -> None:
     flow = Flow.start(db, N(), N((0,)))
     db.execute("delete from horsies_tasks")

@@ -56,6 +56,14 @@ def test_positional_arguments_have_no_field() -> None:
         made(fn=load, args=(1,))
 
 
+@pytest.mark.parametrize("option", ["queue", "priority", "good_until"])
+def test_a_child_has_no_queue_priority_or_deadline(option: str) -> None:
+    made: Any = SubWorkflowNode
+
+    with pytest.raises(TypeError, match=f"unexpected keyword argument '{option}'"):
+        made(workflow_def=Numbers, **{option: None})
+
+
 @pytest.mark.parametrize(
     ("node", "name", "ok_type"),
     [
@@ -183,7 +191,19 @@ def test_in_a_second_spec_given_ids_stay_and_generated_ones_are_renewed() -> Non
     assert (generated.node_id, generated.index) == ("flow:0", 0)
 
 
+def test_states_and_policies_are_texts_of_the_contract() -> None:
+    workflow = ["PENDING", "RUNNING", "COMPLETED", "FAILED", "PAUSED", "CANCELLED"]
+    node = ["PENDING", "READY", "ENQUEUED", "RUNNING", "COMPLETED", "FAILED", "SKIPPED"]
+
+    assert [(s.name, s.value) for s in WorkflowStatus] == [(name, name) for name in workflow]
+    assert [(s.name, s.value) for s in WorkflowTaskStatus] == [(name, name) for name in node]
+    assert {p.name: p.value for p in OnError} == {"FAIL": "fail", "PAUSE": "pause"}
+    assert all(issubclass(enum, str) for enum in (WorkflowStatus, WorkflowTaskStatus, OnError))
+
+
 def test_terminal_states_are_three_each() -> None:
+    assert isinstance(WORKFLOW_TERMINAL_STATES, frozenset)
+    assert isinstance(WORKFLOW_TASK_TERMINAL_STATES, frozenset)
     assert {s for s in WorkflowStatus if s.is_terminal} == WORKFLOW_TERMINAL_STATES
     assert {s for s in WorkflowTaskStatus if s.is_terminal} == WORKFLOW_TASK_TERMINAL_STATES
     assert {s.value for s in WORKFLOW_TERMINAL_STATES} == {"COMPLETED", "FAILED", "CANCELLED"}

@@ -30,7 +30,7 @@ begin
     return query select done, found.looked_to, failures;
 end $$;
 
--- horsies_recover_workflow: the same for one workflow.
+-- horsies_recover_workflow: the same for one workflow.  Caller: horsies_recover_workflows, horsies_resume_workflow.
 create or replace function horsies_recover_workflow(of_workflow text) returns void
 language plpgsql
 set search_path from current
@@ -40,9 +40,12 @@ set enable_mergejoin = off
 as $$
 declare
     is_bounded boolean;
+    is_cancelled boolean;
 begin
     perform horsies_lock_workflows(array[of_workflow]);
-    if not exists (select from horsies_workflows w where w.id = of_workflow and w.status = 'RUNNING') then
+    select w.max_in_flight is not null, w.status = 'CANCELLED' into is_bounded, is_cancelled
+    from horsies_workflows w where w.id = of_workflow and w.status in ('RUNNING', 'CANCELLED');
+    if not found then
         return;
     end if;
     -- Rows written by hand tell their kind by is_subworkflow alone.
@@ -50,9 +53,9 @@ begin
     if found and horsies_may_notify() then
         perform pg_notify('horsies_workflow_wake', '');
     end if;
-    -- A node whose task has vanished never ran to an end that anyone knows: it is enqueued anew.
-    select w.max_in_flight is not null into is_bounded from horsies_workflows w where w.id = of_workflow;
-    update horsies_workflow_tasks n set status = case when is_bounded then 'READY' else 'PENDING' end, task_id = null, started_at = null
+    -- A node whose task has vanished never ran to an end that anyone knows: it is enqueued anew, or skipped where nothing may start.
+    update horsies_workflow_tasks n set
+        status = case when is_cancelled then 'SKIPPED' when is_bounded then 'READY' else 'PENDING' end, task_id = null, started_at = null
     where n.workflow_id = of_workflow and (n.status in ('READY', 'ENQUEUED', 'RUNNING') and n.kind = 'task'
             and not exists (select from horsies_tasks t where t.id = n.task_id)
         or n.status = 'RUNNING' and n.kind in ('sub_workflow', 'each') and n.sub_workflow_id is null);

@@ -1,5 +1,6 @@
 -- horsies_stuck_workflows: RUNNING workflows behind an id in which something should have gone on and did not
--- (docs/contract/workflows.md §10), and the last one looked at: at most batch_limit, and fewer if they are large.
+-- (docs/contract/workflows.md §10), and CANCELLED ones in which a run has ended unnoticed; and the last one looked at: at most
+-- batch_limit, and fewer if they are large.
 -- Caller: horsies_recover_workflows. Reads only.
 -- One by one: a join that was planned while the tables were small would cost n * n for n rows.
 create or replace function horsies_stuck_workflows(after_id text, batch_limit integer, out stuck text[], out looked_to text)
@@ -18,8 +19,12 @@ declare
 begin
     stuck := '{}';
     for workflow in
-        select w.id, w.max_in_flight, w.next_index from horsies_workflows w
-        where w.status = 'RUNNING' and w.id > after_id order by w.id limit batch_limit
+        (select w.id, w.max_in_flight, w.next_index from horsies_workflows w
+         where w.status = 'RUNNING' and w.id > after_id order by w.id limit batch_limit)
+        union all
+        (select w.id, w.max_in_flight, w.next_index from horsies_workflows w
+         where w.status = 'CANCELLED' and w.open_nodes > 0 and w.id > after_id order by w.id limit batch_limit)
+        order by id limit batch_limit
     loop
         select count(*) as total, count(*) filter (where n.status not in ('COMPLETED', 'FAILED', 'SKIPPED')) as open_count,
             count(*) filter (where case n.status

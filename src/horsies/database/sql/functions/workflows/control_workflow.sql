@@ -60,8 +60,7 @@ begin
             where w.id = any (array(select t.workflow_id from horsies_workflow_tree(of_workflow) t)) and w.status || '' = 'PAUSED'
             returning w.id)
         select array_agg(c.id::text) into resumed from changed c;
-        perform horsies_recount_workflow(i.id) from unnest(resumed) i(id);  -- rows written by hand have no counts
-        perform horsies_decide_workflows(resumed);
+        perform horsies_recover_workflow(i.id) from unnest(resumed) i(id);  -- also what ended unnoticed, or was written by hand
     end if;
     return was_paused;
 end $$;
@@ -128,7 +127,7 @@ end $$;
 
 -- horsies_decide_workflows: looks at all that may go on in workflows: nodes whose join is decided, waits that are over, places for
 -- further nodes of a bounded workflow, workflows whose nodes have all ended, parents' nodes whose child has ended.
--- Caller: horsies_resume_workflow, horsies_reset_workflow, horsies_recover_workflow, under the lock of the workflows.
+-- Caller: horsies_reset_workflow, horsies_recover_workflow, under the lock of the workflows.
 create or replace function horsies_decide_workflows(workflow_ids text[]) returns void
 language plpgsql
 set search_path from current
