@@ -2,9 +2,13 @@
 
 import os
 import sys
+from typing import TYPE_CHECKING
 
-from horsies.executors.base import BegunMarks, Definitions
+from horsies.executors.base import BegunMarks, Call, Definitions
 from horsies.executors.middleware import Middleware
+
+if TYPE_CHECKING:
+    from horsies.observability.spans import AttemptSpan
 
 
 class Host:
@@ -20,6 +24,11 @@ class Host:
         os.register_at_fork(after_in_child=self._become_copy)
         self._trace = sys.gettrace()
         self._profile = sys.getprofile()
+
+    def begin_span(self, call: Call) -> "AttemptSpan | None":
+        """The span of an attempt that begins here, if the app traces."""
+        tracing = self.middleware.tracing
+        return None if tracing is None else tracing.begin(call, self.worker_id)
 
     def restore_tracing(self) -> None:
         """Undo sys.settrace and sys.setprofile of a task: its functions must not run in ours."""

@@ -32,7 +32,7 @@ class DispatchEvents(NamedTuple):
     """Who is told: of a free slot, of a claim, of a task that begins, of one that is too late."""
 
     on_slot_freed: Callable[[], None]
-    on_claimed: Callable[[int], None]
+    on_claimed: Callable[[Sequence[HeldTask]], None]
     on_started: Callable[[HeldTask], None]
     on_expired: Callable[[HeldTask], None]
 
