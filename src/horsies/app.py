@@ -317,6 +317,7 @@ class Horsies:
             if self._broker.app is None:
                 self._broker.app = self
                 self._broker.decode = self._decode_result
+                self._broker.hooks = self.on
             return self._broker
 
     def _decode_result(self, task_name: str, text: str) -> AnyResult:

@@ -62,9 +62,7 @@ def _run(
             raise
         finally:
             leave(token)
-            host.restore_tracing()
-            if span is not None:
-                span.end()
+            host.left(span)
         result = definition.judge(value)
     except (Interrupted, KeyboardInterrupt):
         raise
@@ -121,9 +119,7 @@ async def _run_async(
             raise
         finally:
             leave(token)
-            host.restore_tracing()
-            if span is not None:
-                span.end()
+            host.left(span)
         result = definition.judge(value)
     except (CancelledError, Interrupted, KeyboardInterrupt):
         raise

@@ -30,7 +30,13 @@ class Host:
         tracing = self.middleware.tracing
         return None if tracing is None else tracing.begin(call, self.worker_id)
 
-    def restore_tracing(self) -> None:
+    def left(self, span: "AttemptSpan | None") -> None:
+        """End the span of user code that has ended, and what it may have left behind."""
+        self._restore_tracing()
+        if span is not None:
+            span.end()
+
+    def _restore_tracing(self) -> None:
         """Undo sys.settrace and sys.setprofile of a task: its functions must not run in ours."""
         if sys.gettrace() is not self._trace:
             sys.settrace(self._trace)

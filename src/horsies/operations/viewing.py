@@ -8,6 +8,7 @@ from typing import Protocol, TypeVar
 from horsies.codes import BrokerErrorCode
 from horsies.database.database import Database
 from horsies.database.notifications import CHANGE_CHANNELS
+from horsies.observability.hooks import EventHooks
 from horsies.operations import control, counting, detail, history, listing, queues
 from horsies.operations.control import AuditEntry
 from horsies.operations.detail import TaskDetail
@@ -48,6 +49,8 @@ class OperatedBroker(Protocol):
 class OperatedApp(Protocol):
     """What operations need of an app."""
 
+    @property
+    def on(self) -> EventHooks: ...
     def get_broker(self) -> OperatedBroker: ...
 
     def get_valid_queue_names(self) -> list[str]: ...

@@ -124,4 +124,3 @@ class WorkerMetrics:
                    "How much later than asked the event loop woke, four times a second.",
                    (), {(): self.loop_lags}),
         ]  # fmt: skip
-
