@@ -81,8 +81,11 @@ async def end_lost_runs(
 ) -> BrokerResult[int]:
     """End every run without a sign of life for that long; how many were retried or failed."""
     told: list[tuple[EventName, object]] = []
-    tell: Tell | None = (lambda *event: told.append(event)) if has_listeners(hooks) else None
-    ended = await _end_all_lost(database, silent_for, tell)
+
+    def tell(name: EventName, event: object) -> None:
+        told.append((name, event))
+
+    ended = await _end_all_lost(database, silent_for, tell if has_listeners(hooks) else None)
     for name, event in told:
         await hooks.tell_async(name, event)
     return ended

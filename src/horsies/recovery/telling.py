@@ -30,7 +30,8 @@ def tell_of_lost_runs(
         run, outcome = ending.run, outcomes.get(ending.run.id)
         if outcome not in _TOLD or run.id not in names:
             continue
-        attempt = (*names[run.id], run.attempt, run.owner_id or "")
+        task_id, name, queue = names[run.id]
+        attempt = (task_id, name, queue, run.attempt, run.owner_id or "")
         if outcome == "cancelled":
             tell("cancelled", CancelledEvent(*attempt))
             continue
