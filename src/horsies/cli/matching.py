@@ -9,7 +9,15 @@ import click
 
 from horsies.app import Horsies
 from horsies.cli.asking import confirm, takes_yes
-from horsies.cli.operating import as_json, find_app, print_json, read_filter, takes_words, value_of
+from horsies.cli.operating import (
+    as_json,
+    find_app,
+    print_json,
+    read_filter,
+    takes_note,
+    takes_words,
+    value_of,
+)
 from horsies.operations.actions import Target
 from horsies.operations.control import Note
 from horsies.operations.filters import TaskFilter
@@ -26,8 +34,7 @@ class ChangeOptions(TypedDict):
     queue_name: str | None
     tag: str | None
     all_apps: bool
-    reason: str | None
-    by: str | None
+    note: Note
     dry_run: bool
     is_json: bool
     yes: bool
@@ -57,8 +64,7 @@ def takes_filter(function: Callable[..., object]) -> Callable[..., object]:
         as_json,
         takes_yes,
         click.option("--dry-run", is_flag=True, help="Only count."),
-        click.option("--by", help="Who; by default you on this machine."),
-        click.option("--reason", help="Why; shown by `horsies audit`."),
+        takes_note,
         click.option("--all-apps", is_flag=True, help="Also tasks that this app does not define."),
         click.option("--tag", help="Only tasks with this tag."),
         click.option("--queue", "queue_name", help="Only tasks in this queue."),
@@ -86,7 +92,7 @@ def change_tasks(
     matching = _filter(change, wanted)
     if not wanted["all_apps"]:
         matching = replace(matching, task_names=_own_names(app, wanted["task_name"]))
-    note = Note(wanted["by"], wanted["reason"])
+    note = wanted["note"]
     found = value_of(act(app)(matching, note=note, dry_run=True))
     if not wanted["is_json"]:
         click.echo(f"{found} task(s) match")
@@ -103,7 +109,7 @@ def change_tasks(
 def _change_one(app: Horsies, change: Change, wanted: ChangeOptions, act: Act) -> None:
     """Print what happened to one task; the exit code says it too."""
     task_id = value_of(app.operations.find_id(wanted["task_id"] or ""))
-    note, is_dry = Note(wanted["by"], wanted["reason"]), wanted["dry_run"]
+    note, is_dry = wanted["note"], wanted["dry_run"]
     found = value_of(app.operations.task(task_id))
     status = "" if found is None else str(found.info.status.value)
     number = value_of(act(task_id, note=note, dry_run=is_dry)).number

@@ -105,7 +105,7 @@ def revealed(value: object, written: Any) -> Any:
         parts = _parts(value)
         return {name: revealed(parts.get(name), one) for name, one in shape.items()}
     if isinstance(written, list) and isinstance(value, Collection):
-        items = cast("list[Any]", written)
+        items: list[Any] = written
         if len(items) == len(value):
             return [revealed(*pair) for pair in zip(value, items, strict=True)]
     return written

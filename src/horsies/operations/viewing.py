@@ -15,7 +15,7 @@ from horsies.operations.detail import TaskDetail
 from horsies.operations.doctor import PATIENCE, Finding, examine
 from horsies.operations.failures import FailureGroup, failure_steps
 from horsies.operations.filters import TaskFilter
-from horsies.operations.listing import TaskCount, TaskPage
+from horsies.operations.listing import TaskCount, TaskPage, whole_workflow_id_steps
 from horsies.operations.queue_history import QueueHistory, queue_history_steps
 from horsies.operations.queues import (
     HALF_MINUTE,
@@ -30,7 +30,8 @@ from horsies.operations.why import Explanation, why_steps
 from horsies.result.broker import BrokerResult
 from horsies.results.reading import Decode
 from horsies.workflows.listing import WorkflowFilter, WorkflowPage, list_workflows
-from horsies.workflows.overview import WorkflowOverview, read_overview
+from horsies.workflows.overview import WorkflowOverview, read_failures, read_overview
+from horsies.workflows.statements import FailureRow
 
 T = TypeVar("T")
 ALL = TaskFilter()
@@ -245,6 +246,24 @@ class Viewing:
         self, workflow_id: str, *, deep: bool = False
     ) -> BrokerResult[WorkflowOverview | None]:
         return await asyncio.to_thread(read_overview, self._database, workflow_id, deep=deep)
+
+    def find_workflow(self, prefix: str) -> BrokerResult[str]:
+        """The id of the one workflow whose id begins like this."""
+        return self._look(whole_workflow_id_steps(prefix))
+
+    async def find_workflow_async(self, prefix: str) -> BrokerResult[str]:
+        return await self._look_async(whole_workflow_id_steps(prefix))
+
+    def workflow_failures(
+        self, workflow_id: str, *, limit: int = 10
+    ) -> BrokerResult[list[FailureRow]]:
+        """What failed by itself in a workflow and below it, in the order of time."""
+        return self._database.perform(read_failures(workflow_id, limit))
+
+    async def workflow_failures_async(
+        self, workflow_id: str, *, limit: int = 10
+    ) -> BrokerResult[list[FailureRow]]:
+        return await self._database.perform_async(read_failures(workflow_id, limit))
 
     def failures(self, *, window: timedelta = HOUR) -> BrokerResult[list[FailureGroup]]:
         """What goes wrong lately: failures that are alike together, the latest first."""
