@@ -135,14 +135,14 @@ def _own_reasons(task: WhyTask) -> Iterator[Reason]:
             "retry",
             f"It waits for retry {task.retry_count} of {task.max_retries}, due at "
             f"{moment(task.enqueued_at, now)}, in {duration(task.enqueued_at - now)}.",
-            f'app.operations.retry_now("{task.id}")',
+            f"horsies reschedule MODULE --id {task.id} --at now",
         )
     elif task.enqueued_at > now:
         yield Reason(
             "scheduled",
             f"It is scheduled for {moment(task.enqueued_at, now)}, "
             f"in {duration(task.enqueued_at - now)}.",
-            f'app.operations.reschedule("{task.id}", None)',
+            f"horsies reschedule MODULE --id {task.id} --at now",
         )
 
 
@@ -166,7 +166,7 @@ def _queue_reasons(scene: _Scene) -> Iterator[Reason]:
         yield Reason(
             "priority",
             f"It is behind {better} task{'s' * (better != '1')} of better priority in its queue.",
-            f'app.operations.reprioritise("{task.id}", 1)',
+            f"horsies reprioritise MODULE --id {task.id} --priority 1",
         )
     if scene.ahead is not None and scene.ahead.earlier_count:
         earlier = counted(scene.ahead.earlier_count, AHEAD_LIMIT)
