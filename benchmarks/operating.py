@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 
-from benchmarks import ours
+from benchmarks import ours, watching
 from benchmarks.ours import WIDE, Drained, environ, sending
 from benchmarks.report import Figure, at_least, at_most
 from benchmarks.stage import connect
@@ -50,6 +50,21 @@ def observability(turns: Turns) -> Iterator[Figure]:
         yield at_least(what, rate(runs), "tasks/s", 0.95 * unwatched, _detail(runs))
     runs = found["traced"]
     yield Figure("metrics, all traced", rate(runs), "tasks/s", "", None, _detail(runs))
+    yield from _added(middle([_cpu_us(one) for one in found["unwatched"]]))
+
+
+def _added(whole_us: float) -> Iterator[Figure]:
+    """What watching adds to the CPU time of a task, beside what server and worker spend on it."""
+    counted, passed = watching.metrics_us(), watching.span_us("-00")
+    recorded = watching.span_us("-01")
+    share = counted + 0.99 * passed + 0.01 * recorded
+    detail = f"of {whole_us:.0f} µs: {counted:.1f} metrics, {passed:.1f} an unrecorded span"
+    yield at_most("CPU added: metrics, 1 % traced", share, "µs", 0.05 * whole_us, detail)
+    yield Figure("CPU added by a recorded span", recorded, "µs", "", None, "the SDK's own work")
+
+
+def _cpu_us(one: Drained) -> float:
+    return one.costs["worker_us"] + one.costs["server_us"]
 
 
 def _drain(url: str, count: int, *options: str, traced_percent: int | None = None) -> Drained:

@@ -317,6 +317,7 @@ class Horsies:
             if self._broker.app is None:
                 self._broker.app = self
                 self._broker.decode = self._decode_result
+                self._broker.hooks = self.on
             return self._broker
 
     def _decode_result(self, task_name: str, text: str) -> AnyResult:
@@ -406,8 +407,7 @@ class Horsies:
         spans go to the one that is set globally.
         """
         if self.tracing is None:
-            self.tracing = Tracing(tracer_provider)
-            self.middleware.add_outermost(self.tracing.plain_layer, self.tracing.async_layer)
+            self.tracing = self.middleware.tracing = Tracing(tracer_provider)
 
     def on_child_process_start(self, hook: ChildProcessStartHook) -> ChildProcessStartHook:
         """Run `hook()` in every child before its first task: open connections, load models."""

@@ -67,7 +67,14 @@ def test_a_page_goes_on_where_the_last_one_ended(run: Run) -> None:
         (["task", "ffff"], 1, "there is no task ffff"),
         (["task", "000"], 1, "000 is the beginning of several ids:"),
         (["queues", "--window", "long"], 2, "--window:long is no time"),
-        (["requeue", "status:running"], 2, "requeue is for tasks that are FAILED, not RUNNING"),
+        (["requeue", "status:running"], 2, "are FAILED, CANCELLED, not RUNNING"),
+        (["cancel", "--id", "000"], 1, "000 is the beginning of several ids:"),
+        (["cancel", "--id", "0028"], 1, "not cancelled: it is FAILED; cancel is for tasks"),
+        (["delete", "--all-apps", "--json"], 2, "--json cannot ask: add --yes, or --dry-run"),
+        (["delete", "status:pending"], 2, "FAILED, not PENDING"),
+        (["reschedule", "--all-apps"], 2, "missing option '--at'"),
+        (["reschedule", "--all-apps", "--at", "soon"], 2, "--at:soon is no time"),
+        (["reprioritise", "--priority", "2147483648"], 2, "is not in the range"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
 )
@@ -88,6 +95,36 @@ def test_bulk_commands_take_filter_words(run: Run, db: Database) -> None:
     assert "3 task(s) match\n3 task(s) cancelled" in cancelled.stdout
     assert "1 task(s) requeued" in requeued.stdout
     assert (db.status(task_id(41)), db.status(task_id(40))) == ("CANCELLED", "PENDING")
+
+
+CHANGES = {
+    "reschedule": (["reschedule", "--at", "2h"], "queue:mail", 41, "3 task(s) rescheduled"),
+    "reprioritise": (["reprioritise", "--priority", "7"], "queue:mail", 41, "3 task(s) repr"),
+    "delete": (["delete"], "error:CARD_*", 40, "4 task(s) deleted"),
+}
+
+
+@pytest.mark.parametrize(("words", "wanted", "one", "answer"), CHANGES.values(), ids=CHANGES)
+def test_each_change_counts_asks_and_says_what_it_did(
+    run: Run, db: Database, words: list[str], wanted: str, one: int, answer: str
+) -> None:
+    def state() -> object:
+        row = db.execute("select * from horsies_tasks where id = %s", task_id(one))
+        return [(each["priority"], each["enqueued_at"]) for each in row]
+
+    before = state()
+    dry = json.loads(run(*words, wanted, "--all-apps", "--dry-run", "--json").stdout)
+    refused = run(*words, wanted, "--all-apps", answer="n\n")
+    assert (refused.exit_code, state()) == (1, before)
+    single = run(*words, "--id", task_id(one)[:4], "--reason", "mended", "--by", "ann")
+    done = run(*words, wanted, "--all-apps", "--yes")
+
+    assert dry == {"matched": int(answer[0]), "is_least": False, "changed": 0}
+    assert (single.exit_code, state() != before) == (0, True)
+    left = int(answer[0]) - (words[0] == "delete")
+    assert f"{left} task(s) {answer[10:]}" in done.stdout
+    entry = json.loads(run("audit", "--json", "--limit", "2").stdout)[1]
+    assert (entry["action"], entry["done_by"], entry["reason"]) == (words[0], "ann", "mended")
 
 
 def test_prune_counts_asks_and_deletes(run: Run, db: Database) -> None:

@@ -16,6 +16,7 @@ from horsies.database.statement import run_blocking
 from horsies.recovery.begun_slots import BegunSlots, create_begun_slots, find_begun_slots
 from horsies.recovery.death_watch import DeathWatch
 from horsies.recovery.process_identity import process_started_at
+from horsies.recovery.telling import Tell
 from horsies.worker.service_connection import ServiceConnection
 from horsies.worker.statements import hold_worker_lock
 from support.database import Database
@@ -30,11 +31,13 @@ async def new_watch(database_url: str) -> AsyncIterator[NewWatch]:
     """Watches of the host `here`, each of a worker with a session of its own."""
     async with AsyncExitStack() as opened:
 
-        def new(host_key: str = "here") -> DeathWatch:
+        def new(host_key: str = "here", tell: Tell | None = None) -> DeathWatch:
             address, resilience = Address(database_url, None), WorkerResilienceConfig()
             link = ServiceConnection(address, "horsies test", resilience)
             opened.push_async_callback(link.close)
-            return DeathWatch(link, RecoveryConfig(), host_key=host_key, own_id="the watcher")
+            return DeathWatch(
+                link, RecoveryConfig(), host_key=host_key, own_id="the watcher", tell=tell
+            )
 
         yield new
 
@@ -70,9 +73,14 @@ def insert_run(db: Database, owner_id: str) -> str:
 async def test_runs_of_a_dead_worker_are_ended(db: Database, new_watch: NewWatch) -> None:
     insert_worker(db, "dead")
     run = insert_run(db, "dead")
+    told: list[tuple[str, Any]] = []
+    watch = new_watch(tell=lambda *event: told.append(event))
 
-    assert await new_watch().run_once() == 1
+    assert await watch.run_once() == 1
+    assert await watch.run_once() == 0
     assert db.status(run) == "FAILED"
+    ((name, event),) = told
+    assert (name, event.task_id, event.worker_id) == ("failed", run, "dead")
 
 
 @pytest.mark.parametrize("host_key", ["here", "in another container"])

@@ -268,7 +268,7 @@ def test_commands_reach_only_the_tasks_of_their_app(
     assert "1 task(s) cancelled" in own.output
     assert (refused.exit_code, "add --all-apps" in refused.output) == (1, True)
     assert "1 task(s) cancelled" in foreign.output
-    assert (gone.exit_code, gone.output) == (1, "not cancelled: no such task\n")
+    assert (gone.exit_code, gone.output) == (1, "Error: there is no task none\n")
     assert "0 task(s) match" in failed.output
 
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from horsies import ConfigurationError, CurrentTask, Horsies, RetryPolicy, TaskFailed
+from horsies import ConfigurationError, CurrentTask, Horsies, RetryPolicy, TaskFailed, TaskFilter
 from horsies.config import RecoveryConfig
 from horsies.testing import inline
 from support.apps import good, working
-from support.database import Database
+from support.database import Database, retry_options
 from support.eventually import eventually_async
 
 NewApp = Callable[..., Horsies]
@@ -75,8 +75,76 @@ async def test_cancelled_and_expired_tasks_are_told_of(new_app: NewApp, db: Data
     assert db.status(late) == "EXPIRED"
 
 
+async def test_waiting_tasks_that_someone_cancels_are_told_of_where_that_happens(
+    new_app: NewApp, db: Database
+) -> None:
+    app = new_app(allow_plain_returns=True)
+    told = watched(app, "cancelled")
+    broker, operations = app.get_broker(), app.operations
+    ids = [db.insert(task_name=f"t{number}") for number in range(5)]
+    running = db.insert(status="RUNNING", task_name="busy")
+
+    assert good(await broker.cancel_task(ids[0]))
+    assert good(await asyncio.to_thread(broker.cancel_task_sync, ids[1]))
+    assert good(await asyncio.to_thread(broker.cancel_tasks, TaskFilter(task_name="t2"))) == 1
+    assert good(await asyncio.to_thread(operations.cancel, [ids[3], running])).number == 1
+    assert good(await operations.cancel_async(TaskFilter(task_name="t4"))).number == 1
+    assert not good(await broker.cancel_task(ids[0]))  # again: it was told of once
+
+    events = [event for _, event in told]
+    assert [(event.task_id, event.task_name) for event in events] == [
+        (task_id, f"t{number}") for number, task_id in enumerate(ids)
+    ]
+    assert {(event.queue_name, event.attempt, event.worker_id) for event in events} == {
+        ("default", None, None)
+    }
+
+
 async def length(told: list[Any], count: int) -> bool:
     return len(told) >= count
+
+
+def insert_lost_run(db: Database, name: str, **columns: Any) -> str:
+    """A run of a worker on another machine, silent for an hour."""
+    since = datetime.now(UTC) - timedelta(hours=1)
+    return db.insert(
+        status="RUNNING", task_name=name, claimed_at=since, started_at=since,
+        claimed_by_worker_id="gone", **columns,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("is_by_hand", [False, True], ids=["by a worker", "by hand"])
+async def test_runs_that_recovery_gives_up_are_told_of_once(
+    new_app: NewApp, db: Database, *, is_by_hand: bool
+) -> None:
+    recovery = RecoveryConfig(check_interval_ms=1_000, auto_fail_stale_running=not is_by_hand)
+    app = new_app(allow_plain_returns=True, recovery=recovery)
+    told = watched(app, "failed", "retried", "cancelled", "expired")
+    again = {"max_retries": 1, "task_options": retry_options(1, ["WORKER_CRASHED"])}
+    failed = insert_lost_run(db, "pay")
+    retried = insert_lost_run(db, "pack", **again)
+    cancelled = insert_lost_run(db, "ship", cancel_requested_at=datetime.now(UTC), **again)
+    late = db.insert(good_until=datetime.now(UTC) - timedelta(seconds=1), task_name="late")
+
+    if is_by_hand:
+        assert good(await app.get_broker().mark_stale_tasks_as_failed(60_000)) == 3
+        assert good(await app.get_broker().expire_pending_tasks()) == 1
+    else:
+        async with working(app):
+            await eventually_async(lambda: length(told, 4))
+            await app.get_broker().mark_stale_tasks_as_failed(60_000)
+
+    events = dict(told)
+    assert {name: event.task_id for name, event in events.items()} == {
+        "failed": failed, "retried": retried, "cancelled": cancelled, "expired": late,
+    }  # fmt: skip
+    assert len(told) == 4
+    lost = [events["failed"], events["retried"], events["cancelled"]]
+    assert [(event.task_name, event.attempt, event.worker_id) for event in lost] == [
+        ("pay", 1, "gone"), ("pack", 1, "gone"), ("ship", 1, "gone"),
+    ]  # fmt: skip
+    assert events["failed"].error.error_code == "WORKER_CRASHED"
+    assert events["retried"].retry_after_s == 10
 
 
 async def test_enqueued_is_told_once_per_new_task(new_app: NewApp) -> None:

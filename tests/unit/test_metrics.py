@@ -44,20 +44,20 @@ def test_labels_do_not_grow_with_what_is_sent() -> None:
     metrics = WorkerMetrics(context, ["known"])
     tasks = [held("known", "default"), *(held(f"name-{n}", f"queue-{n}") for n in range(50))]
 
-    for task in [*tasks, held("known", "default", "-infinity")]:
-        metrics.started(task)
+    metrics.claimed([*tasks, held("known", "default", "-infinity")])
     metrics.recorded(
         [Recorded(Completion(task, "", duration_s=0.5), "completed") for task in tasks]
     )
 
-    assert dict(metrics._ended) == {
-        ("known", "default", "completed"): 1,
-        ("(unknown)", "(unknown)", "completed"): 50,
-    }
-    assert {labels: waits.total for labels, waits in metrics._waits.items()} == {
-        ("known", "default"): 2.0,
-        ("(unknown)", "(unknown)"): 100.0,
-    }
+    lines = text_of(*metrics.counted())
+    assert [line for line in lines if line.startswith("horsies_attempts_total")] == [
+        'horsies_attempts_total{outcome="completed",queue="(unknown)",task="(unknown)"} 50.0',
+        'horsies_attempts_total{outcome="completed",queue="default",task="known"} 1.0',
+    ]
+    assert [line for line in lines if line.startswith("horsies_wait_seconds_sum")] == [
+        'horsies_wait_seconds_sum{queue="(unknown)",task="(unknown)"} 100.0',
+        'horsies_wait_seconds_sum{queue="default",task="known"} 2.0',
+    ]
 
 
 def test_without_the_library_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

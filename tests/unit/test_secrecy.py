@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 import pytest
-from pydantic import BaseModel, SecretStr
+from pydantic import BaseModel, SecretBytes, SecretStr
 
-from horsies import Secret
-from horsies.codec.secrecy import MASK, masked
+from horsies import Horsies, Secret
+from horsies.codec.secrecy import MASK, masked, masked_arguments
 
 
 class Card(BaseModel):
@@ -50,3 +50,54 @@ class Order:
 )
 def test_secrets_are_masked(annotation: Any, value: Any, shown: Any) -> None:
     assert masked(value, annotation) == shown
+
+
+class Vault(Card):
+    """A subclass, as an argument may be."""
+
+
+@dataclass
+class Login:
+    user: str
+    password: SecretStr
+
+
+SENT: dict[str, tuple[Any, Any]] = {
+    "text": (SecretStr, SecretStr("hunter2")),
+    "text that is wrapped on the way": (SecretStr, "hunter2"),
+    "bytes": (SecretBytes, SecretBytes(b"\xffhunter2")),
+    "optional": (SecretStr | None, SecretStr("hunter2")),
+    "empty": (SecretStr, SecretStr("")),
+    "the mask itself": (SecretStr, SecretStr("**********")),
+    "field of a model": (Card, Card(owner="ann", number="4", code=SecretStr("1"))),
+    "field of a subclass": (Card, Vault(owner="ann", number="4", code=SecretStr("1"))),
+    "field of a dataclass": (Login, Login("ann", SecretStr("hunter2"))),
+    "in containers": (dict[str, list[Card]], {"a": [Card(owner="b", number="4", code="1")]}),
+    "a text that looks masked": (str, "**********"),
+}
+
+
+@pytest.mark.parametrize(("annotation", "value"), SENT.values(), ids=SENT)
+def test_secrets_arrive_at_the_task(annotation: Any, value: Any) -> None:
+    app = Horsies("postgresql://nowhere/none", allow_plain_returns=True)
+
+    def unlock(secret: Any) -> None: ...
+
+    unlock.__annotations__["secret"] = annotation
+    definition = app.task("unlock")(unlock).definition
+    for args, kwargs in (((value,), {}), ((), {"secret": value})):
+        written = definition.encode_arguments(args, kwargs).unwrap()
+        read_args, read_kwargs = definition.decode_arguments(*written).unwrap()
+
+        arrived = read_args[0] if args else read_kwargs["secret"]
+        assert arrived == (
+            SecretStr(value) if annotation is SecretStr and value == "hunter2" else value
+        )
+
+
+def test_viewers_see_arguments_masked_by_position_and_by_name() -> None:
+    annotations = {"order": int, "card": Annotated[str, Secret], "login": Login}
+    shown = masked_arguments('[7,"4711"]', '{"login":{"user":"a","password":"b"}}', annotations)
+
+    assert shown == (f'[7,"{MASK}"]', f'{{"login":{{"user":"a","password":"{MASK}"}}}}')
+    assert masked_arguments("no JSON", None, annotations) == ("no JSON", None)

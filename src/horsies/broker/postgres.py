@@ -10,13 +10,14 @@ from horsies.config import PostgresConfig
 from horsies.database.database import Database
 from horsies.database.operation import FAILURES, operation_error
 from horsies.database.orm import make_session_factory
+from horsies.observability.hooks import EventHooks
 from horsies.operations import health
-from horsies.operations.cancel import cancel_all, cancel_one, cancellation
+from horsies.operations.cancel import CancelledTasks, cancel_all, cancel_one
 from horsies.operations.filters import TaskFilter
 from horsies.operations.health import DatabasePing, WorkerPong
 from horsies.operations.paging import exact_count_steps
 from horsies.operations.requeue import requeue_all, requeue_one, rerun_one
-from horsies.operations.steps import Steps, perform
+from horsies.operations.steps import Steps, perform, perform_async
 from horsies.recovery import manual
 from horsies.recovery.lost_runs import end_lost_runs
 from horsies.result import Err, Ok
@@ -27,7 +28,7 @@ from horsies.result.broker import (
     TransparentOk,
 )
 from horsies.results.reading import AnyResult, Decode, attempts_of, decode_untyped, task_info
-from horsies.results.status import state_of, status
+from horsies.results.status import status
 from horsies.results.task_info import TaskInfo
 from horsies.results.waiting import ResultWaiter, awaited_tasks
 from horsies.sending.enqueuer import Enqueuer, EnqueueResult
@@ -44,8 +45,8 @@ T = TypeVar("T")
 class PostgresBroker:
     """All operations on one database. May be used from several threads and event loops.
 
-    `app` is the app it belongs to, `decode` reads stored results by the types of the app's tasks;
-    `Horsies.get_broker` sets both.
+    `app` is the app it belongs to, `decode` reads stored results by the types of the app's tasks,
+    `hooks` are told of what its calls do to tasks; `Horsies.get_broker` sets all three.
     """
 
     # Whether sends with `connection=` join the caller's transaction; not where tests record them.
@@ -55,6 +56,7 @@ class PostgresBroker:
         self.config = config
         self.app: StartingApp | None = None
         self.decode = decode
+        self.hooks = EventHooks()
         self.database = Database(config)
         self.enqueuer = Enqueuer(self.database)
         self._make_waiters()
@@ -149,16 +151,20 @@ class PostgresBroker:
 
     async def cancel_task(self, task_id: str, *, running: bool = False) -> CancelResult:
         """Withdraw a task that has not started; with `running`, ask its worker to end it."""
-        outcome = await self.database.perform_async(cancel_one(task_id, running=running))
-        state = (
-            await self.database.perform_async(state_of(task_id)) if _is_no(outcome) else Ok(None)
+        told = CancelledTasks(self.hooks)
+        done = await perform_async(
+            self.database,
+            cancel_one(task_id, told, running=running),
+            BrokerErrorCode.CLEANUP_FAILED,
         )
-        return _cancelled(outcome, state)
+        await told.tell_async()
+        return done.ok_value if isinstance(done, Ok) else done
 
     def cancel_task_sync(self, task_id: str, *, running: bool = False) -> CancelResult:
-        outcome = self.database.perform(cancel_one(task_id, running=running))
-        state = self.database.perform(state_of(task_id)) if _is_no(outcome) else Ok(None)
-        return _cancelled(outcome, state)
+        told = CancelledTasks(self.hooks)
+        done = self._repair(cancel_one(task_id, told, running=running))
+        told.tell()
+        return done.ok_value if isinstance(done, Ok) else done
 
     def count_tasks(self, wanted: TaskFilter) -> BrokerResult[int]:
         """Count the tasks that match a filter."""
@@ -166,7 +172,10 @@ class PostgresBroker:
 
     def cancel_tasks(self, wanted: TaskFilter, *, running: bool = False) -> BrokerResult[int]:
         """Withdraw all matching tasks; return how many were cancelled or asked to end."""
-        return self._repair(cancel_all(wanted, running=running))
+        told = CancelledTasks(self.hooks)
+        done = self._repair(cancel_all(wanted, told, running=running))
+        told.tell()
+        return done
 
     def requeue_tasks(self, wanted: TaskFilter) -> BrokerResult[int]:
         """Put all matching ended tasks back in their queues; return how many."""
@@ -243,7 +252,7 @@ class PostgresBroker:
     ) -> BrokerResult[int]:
         """End runs without a sign of life, by hand; return how many were retried or failed."""
         silent_for = timedelta(milliseconds=stale_threshold_ms)
-        return _transparent(await end_lost_runs(self.database, silent_for))
+        return _transparent(await end_lost_runs(self.database, silent_for, self.hooks))
 
     async def requeue_stale_claimed(self, stale_threshold_ms: int = 120_000) -> BrokerResult[int]:
         """Put claims without a sign of life back, by hand; return how many."""
@@ -252,7 +261,7 @@ class PostgresBroker:
 
     async def expire_pending_tasks(self) -> BrokerResult[int]:
         """End overdue PENDING tasks, by hand; return how many."""
-        return await manual.expire_overdue(self.database)
+        return await manual.expire_overdue(self.database, self.hooks)
 
     @cached_property
     def session_factory(self) -> Any:
@@ -302,13 +311,3 @@ def _enqueued(stored: EnqueueResult) -> BrokerResult[str]:
 
 def _transparent(result: BrokerResult[Any]) -> BrokerResult[Any]:
     return TransparentOk(result.ok_value) if isinstance(result, Ok) else result
-
-
-def _is_no(outcome: BrokerResult[str]) -> bool:
-    return isinstance(outcome, Ok) and outcome.ok_value == "refused"
-
-
-def _cancelled(outcome: BrokerResult[str], state: BrokerResult[str | None]) -> CancelResult:
-    if isinstance(outcome, Err):
-        return outcome
-    return state if isinstance(state, Err) else cancellation(outcome.ok_value, state.ok_value)

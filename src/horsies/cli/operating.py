@@ -13,6 +13,7 @@ from horsies.app import Horsies
 from horsies.clock import utc_now
 from horsies.drawing.json_text import to_json
 from horsies.locator import load_app
+from horsies.operations.control import Note
 from horsies.operations.filter_words import FilterError, is_filter_word, parse_filter, read_instant
 from horsies.operations.filters import TaskFilter
 from horsies.result import Err
@@ -23,6 +24,18 @@ Command = Callable[..., object]
 as_json = click.option("--json", "is_json", is_flag=True, help="Print JSON for programs.")
 _URL_VARIABLES = ("HORSIES_DATABASE_URL", "DATABASE_URL")
 MODULE = click.option("-m", "--module", help="The app: shop.queue:app or shop/queue.py:app.")
+
+
+def takes_note(function: Command) -> Command:
+    """Add --reason and --by; the command gets `note`."""
+
+    @click.option("--reason", help="Why; shown by `horsies audit`.")
+    @click.option("--by", help="Who; by default you on this machine.")
+    @functools.wraps(function)
+    def command(reason: str | None, by: str | None, **rest: Any) -> object:
+        return function(note=Note(by, reason), **rest)
+
+    return command
 
 
 def takes_app(function: Command) -> Command:

@@ -4,24 +4,16 @@ from typing import Unpack
 
 import click
 
-from horsies.cli.matching import (
-    FilterOptions,
-    change_matching,
-    report_one,
-    takes_filter,
-)
-from horsies.cli.operating import find_app, value_of
+from horsies.cli.matching import Change, ChangeOptions, change_tasks, takes_filter
+
+_REQUEUE = Change("requeue", "requeued", ("FAILED", "CANCELLED"), usual=("FAILED",))
 
 
 @click.command("requeue")
 @takes_filter
-def command(locator: str | None, **wanted: Unpack[FilterOptions]) -> None:
-    """Put failed tasks of the app in MODULE back into their queues."""
-    app = find_app(locator)
-    broker = app.get_broker()
-    if task_id := wanted["task_id"]:
-        is_done = value_of(broker.requeue_task_sync(task_id))
-        refusal = "not requeued: no such task, or not in a state that allows it"
-        report_one(is_done, "requeued" if is_done else refusal)
-        return
-    change_matching(app, ("FAILED",), wanted, "requeue", broker.requeue_tasks)
+def command(locator: str | None, **wanted: Unpack[ChangeOptions]) -> None:
+    """Put failed tasks of the app in MODULE back into their queues.
+
+    Cancelled ones too if you ask for them: status:cancelled.
+    """
+    change_tasks(locator, _REQUEUE, wanted, lambda app: app.operations.requeue)

@@ -17,6 +17,7 @@ from horsies.cli.operating import (
     local,
     print_json,
     takes_app,
+    takes_note,
     value_of,
 )
 from horsies.cli.workflow_view import make_console
@@ -29,22 +30,15 @@ def _takes_name(metavar: str, extra: int = 0) -> Callable[[Command], Command]:
     def decorate(function: Command) -> Command:
         @click.argument("words", nargs=-1, required=True, metavar=f"[MODULE] {metavar}")
         @MODULE
-        @click.option("--reason", help="Why; shown by `horsies why` and `horsies audit`.")
-        @click.option("--by", help="Who; by default you on this machine.")
+        @takes_note
         @functools.wraps(function)
-        def command(
-            words: tuple[str, ...],
-            module: str | None,
-            reason: str | None,
-            by: str | None,
-            **rest: Any,
-        ) -> object:
+        def command(words: tuple[str, ...], module: str | None, **rest: Any) -> object:
             count = 1 + extra
             if not count <= len(words) <= count + (module is None):
                 raise click.UsageError(f"give {metavar}, and the app before it or with -m")
             place = module or (words[0] if len(words) > count else None)
             app = find_app(place)
-            return function(app=app, words=words[-count:], note=Note(by, reason), **rest)
+            return function(app=app, words=words[-count:], **rest)
 
         return command
 

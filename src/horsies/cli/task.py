@@ -6,6 +6,7 @@ from horsies.app import Horsies
 from horsies.cli.operating import as_json, print_json, takes_task, value_of
 from horsies.cli.task_view import print_detail
 from horsies.cli.workflow_view import make_console
+from horsies.operations.detail import without_secrets
 
 
 @click.command("task")
@@ -19,4 +20,5 @@ def command(app: Horsies, task_id: str, *, is_json: bool) -> None:
     task = value_of(app.operations.task(task_id))
     if task is None:
         raise click.ClickException(f"there is no task {task_id} any more")
+    task = without_secrets(task, app.definition(task.info.task_name))
     print_json(task) if is_json else print_detail(make_console(), task)

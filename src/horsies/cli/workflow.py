@@ -5,34 +5,29 @@ import json
 import sys
 from collections.abc import Callable
 from datetime import datetime
-from typing import Any, NamedTuple, NoReturn, TypeVar
+from typing import Any, NamedTuple, NoReturn
 
 import click
 
 from horsies.cli.locating import takes_app
+from horsies.cli.operating import takes_note, value_of
 from horsies.cli.workflow_view import make_console, print_list, print_workflow
-from horsies.database.database import Database
-from horsies.database.operation import Operation
-from horsies.database.statement import Scalar
 from horsies.drawing.workflow_text import progress
 from horsies.locator import load_app
-from horsies.result import Err
+from horsies.operations.control import Note
+from horsies.operations.operations import Operations
 from horsies.result.broker import BrokerResult
 from horsies.states import WorkflowStatus
-from horsies.workflows import steering
-from horsies.workflows.listing import WorkflowFilter, find_workflow, list_workflows
-from horsies.workflows.overview import WorkflowOverview, read_failures, read_overview
-
-T = TypeVar("T")
+from horsies.workflows.listing import WorkflowFilter
+from horsies.workflows.overview import WorkflowOverview, name_of
 
 _FAILURES_READ = 11
-_IDS_NAMED = 5
 
 
 class _Found(NamedTuple):
     """The workflow that a command line names."""
 
-    database: Database
+    operations: Operations
     locator: str
     workflow_id: str
 
@@ -63,9 +58,9 @@ def _takes_workflow(function: Callable[..., object]) -> Callable[..., object]:
                 locator = module
             case _:
                 raise click.UsageError("name the app and the workflow: MODULE ID, or -m MODULE ID")
-        database = load_app(locator).get_broker().database
-        found = _Found(database, locator, _whole_id(database, workflow_id))
-        return function(found, **rest)
+        operations = load_app(locator).operations
+        whole_id = value_of(operations.find_workflow(workflow_id))
+        return function(found=_Found(operations, locator, whole_id), **rest)
 
     return with_workflow
 
@@ -93,9 +88,8 @@ def list_command(
     is_json: bool,
 ) -> None:
     """List workflows, newest first."""
-    database = load_app(locator).get_broker().database
     wanted = WorkflowFilter([WorkflowStatus(status) for status in statuses], name)
-    page = _value(database.perform(list_workflows(wanted, limit=limit, before=before)))
+    page = value_of(load_app(locator).operations.workflows(wanted, limit=limit, before=before))
     if is_json:
         rows = [row._asdict() for row in page.workflows]
         _print_json({"workflows": rows, "next_before": page.next_before})
@@ -124,57 +118,64 @@ def show(
     elif is_json:
         _print_json(_as_json(overview))
     else:
-        failures = _value(found.database.perform(read_failures(found.workflow_id, _FAILURES_READ)))
+        failures = value_of(
+            found.operations.workflow_failures(found.workflow_id, limit=_FAILURES_READ)
+        )
         print_workflow(make_console(), overview, failures, found.locator, is_whole=is_whole)
 
 
 @command.command()
 @_takes_workflow
-def pause(found: _Found) -> None:
+@takes_note
+def pause(found: _Found, note: Note) -> None:
     """Let running tasks finish and start nothing more.
 
     Exits with 1 if the workflow was not running.
     """
-    _steer(found, steering.pause(found.workflow_id), "paused")
+    _steer(found, found.operations.pause_workflow(found.workflow_id, note=note), "paused")
 
 
 @command.command()
 @_takes_workflow
-def resume(found: _Found) -> None:
+@takes_note
+def resume(found: _Found, note: Note) -> None:
     """Let a paused workflow go on.
 
     Exits with 1 if the workflow was not paused.
     """
-    _steer(found, steering.resume(found.workflow_id), "resumed")
+    _steer(found, found.operations.resume_workflow(found.workflow_id, note=note), "resumed")
 
 
 @command.command()
 @_takes_workflow
-def cancel(found: _Found) -> None:
+@takes_note
+def cancel(found: _Found, note: Note) -> None:
     """Start nothing more of a workflow, for good; running tasks finish.
 
     Exits with 1 if the workflow had ended.
     """
-    _steer(found, steering.cancel(found.workflow_id), "cancelled")
+    _steer(found, found.operations.cancel_workflow(found.workflow_id, note=note), "cancelled")
 
 
 @command.command()
 @_takes_workflow
+@takes_note
 @click.option(
     "--from", "from_node", metavar="NODE_ID", help="Run this node and all behind it again."
 )
-def retry(found: _Found, from_node: str | None) -> None:
+def retry(found: _Found, from_node: str | None, note: Note) -> None:
     """Run the failed nodes of a workflow again, and what was skipped behind them.
 
     Results of completed nodes are kept. Exits with 1 if nothing was retried.
     """
-    outcome = _value(found.database.perform(steering.retry(found.workflow_id, from_node)))
-    if outcome == "retried":
+    overview = _overview(found)
+    if from_node is not None and from_node not in map(name_of, overview.nodes):
+        _refuse(f"not retried: workflow {overview.workflow.name} has no node {from_node}")
+    operations = found.operations
+    if value_of(operations.retry_workflow(found.workflow_id, from_node=from_node, note=note)):
         _report(found, "retried")
         return
     workflow = _overview(found).workflow
-    if outcome == "no_node":
-        _refuse(f"not retried: workflow {workflow.name} has no node {from_node}")
     if workflow.parent_workflow_id is not None:
         root = workflow.root_workflow_id or workflow.parent_workflow_id
         _refuse(f"not retried: it is a part of workflow {root}; retry that one")
@@ -182,28 +183,15 @@ def retry(found: _Found, from_node: str | None) -> None:
     _refuse(f"not retried: the workflow is {workflow.status}{cure}")
 
 
-def _whole_id(database: Database, prefix: str) -> str:
-    found = _value(database.perform(find_workflow(prefix)))
-    if len(found) == 1:
-        return found[0]
-    if not found:
-        raise click.ClickException(
-            f"there is no workflow {prefix}; `horsies workflow list` shows those there are"
-        )
-    named = "\n".join(f"  {one}" for one in found[:_IDS_NAMED])
-    more = f"\n  and {len(found) - _IDS_NAMED} more" if len(found) > _IDS_NAMED else ""
-    raise click.ClickException(f"{prefix} is the beginning of several ids:\n{named}{more}")
-
-
 def _overview(found: _Found, *, deep: bool = False) -> WorkflowOverview:
-    overview = _value(read_overview(found.database, found.workflow_id, deep=deep))
+    overview = value_of(found.operations.workflow(found.workflow_id, deep=deep))
     if overview is None:
         raise click.ClickException(f"there is no workflow {found.workflow_id} any more")
     return overview
 
 
-def _steer(found: _Found, operation: Operation[Scalar, bool | None], done: str) -> None:
-    if _value(found.database.perform(operation)):
+def _steer(found: _Found, answer: BrokerResult[bool], done: str) -> None:
+    if value_of(answer):
         _report(found, done)
         return
     status = _overview(found).workflow.status
@@ -236,9 +224,3 @@ def _print_json(value: object) -> None:
 def _json_default(value: object) -> str:
     assert isinstance(value, datetime), value
     return value.isoformat()
-
-
-def _value(result: BrokerResult[T]) -> T:
-    if isinstance(result, Err):
-        raise click.ClickException(result.err_value.message)
-    return result.ok_value

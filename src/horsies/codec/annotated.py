@@ -33,6 +33,7 @@ from pydantic_core import (
     ValidationError,
 )
 
+from horsies.codec.secrecy import PYDANTIC_MASK, revealed
 from horsies.codec.shapes import (
     Json,
     SerializationError,
@@ -255,12 +256,14 @@ def decode_plain(adapter: TypeAdapter[object], text: str) -> object:
 
 def encode_checked(adapter: TypeAdapter[object], value: object, validated: object) -> str:
     """Write `value`, or its form after validation if pydantic cannot write the original."""
-    tags = TagCount()
+    tags, written = TagCount(), value
     try:
         text = adapter.dump_json(value, warnings="error", context=tags).decode()
     except PydanticSerializationError:
-        tags = TagCount()
+        tags, written = TagCount(), validated
         text = _encode_validated(adapter, validated, tags)
+    if PYDANTIC_MASK in text:
+        text = dumps(revealed(written, loads(text)))
     refuse_constants(text)
     if text.count("[") + text.count("{") > _UNREADABLE_DEPTH:
         _refuse_depth(text)

@@ -50,12 +50,19 @@ def _run(
         if host.begun is not None:
             host.begun.begin(call.slot)
         running = Running(call, link, host.worker_id, started_at)
+        span = host.begin_span(call)
         token = enter(running)
         try:
             value = _called(definition, host, running, args, kwargs)
+            if span is not None:
+                span.returned(value)
+        except BaseException as error:
+            if span is not None:
+                span.raised(error)
+            raise
         finally:
             leave(token)
-            host.restore_tracing()
+            host.left(span)
         result = definition.judge(value)
     except (Interrupted, KeyboardInterrupt):
         raise
@@ -97,15 +104,22 @@ async def _run_async(
         if host.begun is not None:
             host.begun.begin(call.slot)
         running = Running(call, link, host.worker_id, started_at)
+        span = host.begin_span(call)
         token = enter(running)
         try:
             coroutine = _called(definition, host, running, args, kwargs)
             if call.soft_timeout_ms is not None:
                 coroutine = with_soft_limit(coroutine, call.soft_timeout_ms / 1000)
             value = await coroutine
+            if span is not None:
+                span.returned(value)
+        except BaseException as error:
+            if span is not None:
+                span.raised(error)
+            raise
         finally:
             leave(token)
-            host.restore_tracing()
+            host.left(span)
         result = definition.judge(value)
     except (CancelledError, Interrupted, KeyboardInterrupt):
         raise

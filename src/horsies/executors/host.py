@@ -2,9 +2,13 @@
 
 import os
 import sys
+from typing import TYPE_CHECKING
 
-from horsies.executors.base import BegunMarks, Definitions
+from horsies.executors.base import BegunMarks, Call, Definitions
 from horsies.executors.middleware import Middleware
+
+if TYPE_CHECKING:
+    from horsies.observability.spans import AttemptSpan
 
 
 class Host:
@@ -21,7 +25,18 @@ class Host:
         self._trace = sys.gettrace()
         self._profile = sys.getprofile()
 
-    def restore_tracing(self) -> None:
+    def begin_span(self, call: Call) -> "AttemptSpan | None":
+        """The span of an attempt that begins here, if the app traces."""
+        tracing = self.middleware.tracing
+        return None if tracing is None else tracing.begin(call, self.worker_id)
+
+    def left(self, span: "AttemptSpan | None") -> None:
+        """End the span of user code that has ended, and what it may have left behind."""
+        self._restore_tracing()
+        if span is not None:
+            span.end()
+
+    def _restore_tracing(self) -> None:
         """Undo sys.settrace and sys.setprofile of a task: its functions must not run in ours."""
         if sys.gettrace() is not self._trace:
             sys.settrace(self._trace)

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from horsies.errors import ConfigurationError
 from horsies.executors.current import CurrentTask
+from horsies.observability.traces import Tracing
 
 PlainLayer: TypeAlias = Callable[[CurrentTask, Callable[[], Any]], Any]
 AsyncLayer: TypeAlias = Callable[[CurrentTask, Callable[[], Awaitable[Any]]], Awaitable[Any]]
@@ -23,6 +24,7 @@ class Middleware:
     """
 
     def __init__(self) -> None:
+        self.tracing: Tracing | None = None  # its spans go around all layers
         self.layers: list[PlainLayer] = []
         self.async_layers: list[AsyncLayer] = []
 
@@ -38,8 +40,3 @@ class Middleware:
         layers: list[Any] = self.async_layers if inspect.iscoroutinefunction(layer) else self.layers
         layers.append(layer)
         return layer
-
-    def add_outermost(self, plain: PlainLayer, coroutine: AsyncLayer) -> None:
-        """Go around all that is and will be registered, for both kinds of tasks."""
-        self.layers.insert(0, plain)
-        self.async_layers.insert(0, coroutine)

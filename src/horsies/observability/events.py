@@ -67,15 +67,21 @@ class RetriedEvent(_AttemptEvent):
 
 
 @dataclass(frozen=True, slots=True)
-class CancelledEvent(_AttemptEvent):
-    """A running task was cancelled, and that is committed."""
+class CancelledEvent(_TaskEvent):
+    """A task was cancelled, and that is committed; without an attempt, it had not begun."""
+
+    attempt: int | None = None
+    worker_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ExpiredEvent(_TaskEvent):
-    """The deadline of a task passed before it began, and that is committed."""
+    """The deadline of a task passed before it began, and that is committed.
 
-    worker_id: str
+    `worker_id` is the worker that noticed; without one, a call noticed it.
+    """
+
+    worker_id: str | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,6 +75,10 @@ class EventHooks:
 
         return register
 
+    def __bool__(self) -> bool:
+        """Whether there are any."""
+        return bool(self._hooks)
+
     def of(self, event: EventName) -> list[Hook[Any]]:
         return self._hooks.get(event, [])
 

@@ -5,11 +5,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, TypeAlias
 
-from horsies.codes import BrokerErrorCode
 from horsies.database.functions import call
-from horsies.database.operation import Operation
 from horsies.database.sql_files import query
 from horsies.database.statement import Receipt, Scalar, Statement
+from horsies.operations.cancel import CancelledTasks
 from horsies.operations.control import Note, record
 from horsies.operations.filters import ENDED, TaskFilter
 from horsies.operations.listing import TaskCount, count_steps
@@ -28,18 +27,19 @@ class Action:
     name: str
     states: tuple[str, ...]
     change: Callable[[Sequence[str]], Statement[Receipt]]
+    after: Callable[[Sequence[Receipt]], Steps[None]] | None = None
 
-    def operation(self, task_ids: Sequence[str]) -> Operation[Receipt, int]:
-        return Operation(
-            self.change(sorted(task_ids)),
-            lambda rows: sum(row.outcome != "refused" for row in rows),
-            BrokerErrorCode.CLEANUP_FAILED,
-        )
+    def steps(self, task_ids: Sequence[str]) -> Steps[int]:
+        """Do it to these; how many were changed."""
+        receipts: list[Receipt] = yield self.change(sorted(task_ids))
+        if self.after is not None:
+            yield from self.after(receipts)
+        return sum(receipt.outcome != "refused" for receipt in receipts)
 
 
-def cancel(*, running: bool) -> Action:
+def cancel(told: CancelledTasks, *, running: bool) -> Action:
     states = ("PENDING", "CLAIMED", "RUNNING") if running else ("PENDING", "CLAIMED")
-    return Action("cancel", states, request_cancel if running else cancel_tasks)
+    return Action("cancel", states, request_cancel if running else cancel_tasks, told.note)
 
 
 def requeue(*, include_completed: bool) -> Action:
@@ -77,7 +77,7 @@ def act_steps(action: Action, target: Target, note: Note, *, dry_run: bool) -> S
         wanted = _allowed(action, target)
         if dry_run:
             return (yield from count_steps(wanted, is_plain=True))
-        number = yield from for_all_matching(wanted, action.operation)
+        number = yield from for_all_matching(wanted, action.steps)
         said = ", ".join(f"{name} {value}" for name, value in _said(wanted))
         yield record(note, action.name, f"tasks: {said}", {"changed": number})
         return TaskCount(number, is_least=False)
@@ -88,8 +88,7 @@ def act_steps(action: Action, target: Target, note: Note, *, dry_run: bool) -> S
         parameters = {"ids": ids, "statuses": list(action.states)}
         ((found,),) = yield Statement(query("operations", "count_ids"), parameters, Scalar)
         return TaskCount(found, is_least=False)
-    operation = action.operation(ids)
-    number = operation.read((yield operation.statement))
+    number = yield from action.steps(ids)
     details: dict[str, Any] = {"changed": number, "asked": len(ids)}
     yield record(note, action.name, f"tasks {', '.join(ids[:20])}", details)
     return TaskCount(number, is_least=False)

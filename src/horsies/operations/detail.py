@@ -5,12 +5,14 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
+from horsies.codec.secrecy import masked_arguments
 from horsies.operations.reading import TaskLog, TaskRow, task_logs, task_row
 from horsies.operations.steps import Steps
 from horsies.results.reading import Decode, task_info
 from horsies.results.statements import read_attempts
 from horsies.results.task_info import TaskAttemptInfo, TaskInfo
 from horsies.states import TaskStatus
+from horsies.tasks.definition import TaskDefinition
 
 # A send takes a moment; only where it took longer, as in a transaction, is that worth a line.
 _MOMENTS_LATER = timedelta(seconds=1)
@@ -86,3 +88,13 @@ def _end_of(attempt: TaskAttemptInfo) -> str:
     then = ", to be retried" if attempt.will_retry else ""
     code = attempt.error_code or attempt.outcome
     return f"attempt {attempt.attempt} failed with {code} after {took:.3f} s{then}"
+
+
+def without_secrets(task: TaskDetail, definition: TaskDefinition | None) -> TaskDetail:
+    """The same for a viewer: what the task's parameters call secret is masked."""
+    if definition is None:
+        return task
+    resolved = definition.annotations.resolved
+    declared = {name: resolved.get(name) for name in definition.signature.signature.parameters}
+    args, kwargs = masked_arguments(task.row.args, task.row.kwargs, declared)
+    return replace(task, row=task.row._replace(args=args, kwargs=kwargs))

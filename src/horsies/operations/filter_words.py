@@ -107,6 +107,12 @@ def _statuses(value: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
+def read_due(name: str, value: str, now: datetime) -> datetime:
+    """An instant to come: `2h` is so long from now; or a time, as above."""
+    instant = read_instant(name, value, now)
+    return now + (now - instant) if _AGE.fullmatch(value) else instant
+
+
 def read_instant(name: str, value: str, now: datetime) -> datetime:
     """An instant: an age such as `2h`, or a time such as `2030-01-31T09:00`, local if bare."""
     try:

@@ -12,7 +12,8 @@ from horsies.operations.statements import (
     find_ids,
     list_tasks,
 )
-from horsies.operations.steps import RefusedError, Steps
+from horsies.operations.steps import RefusedError, Steps, performed
+from horsies.workflows.listing import find_workflow
 
 COUNT_LIMIT = 10_000
 _ARGUMENT_LIMIT = 2_000  # arguments are read as JSON: 30 µs each
@@ -88,11 +89,19 @@ def count_steps(wanted: TaskFilter, *, is_plain: bool = False) -> Steps[TaskCoun
 def whole_id_steps(prefix: str) -> Steps[str]:
     """The one id that begins like this."""
     rows: list[FoundId] = yield find_ids(Search(TaskFilter(id_prefix=prefix), _NAMED_IDS + 1))
-    ids = sorted(row.id for row in rows if row.is_match)
+    return _only(prefix, sorted(row.id for row in rows if row.is_match), "task")
+
+
+def whole_workflow_id_steps(prefix: str) -> Steps[str]:
+    """The one id of a workflow that begins like this."""
+    return _only(prefix, (yield from performed(find_workflow(prefix))), "workflow")
+
+
+def _only(prefix: str, ids: list[str], kind: str) -> str:
     if prefix in ids or len(ids) == 1:
         return prefix if prefix in ids else ids[0]
     if not ids:
-        raise RefusedError(f"there is no task {prefix}")
+        raise RefusedError(f"there is no {kind} {prefix}")
     named = "".join(f"\n  {one}" for one in ids[:_NAMED_IDS])
     more = "\n  and more" if len(ids) > _NAMED_IDS else ""
     raise RefusedError(f"{prefix} is the beginning of several ids:{named}{more}")

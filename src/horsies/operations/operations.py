@@ -7,6 +7,7 @@ from typing import TypeVar
 from horsies.codes import BrokerErrorCode
 from horsies.operations import actions, control, failures, prune
 from horsies.operations.actions import Target, act_steps
+from horsies.operations.cancel import CancelledTasks
 from horsies.operations.control import UNSAID, Note
 from horsies.operations.filters import ENDED
 from horsies.operations.listing import TaskCount
@@ -44,16 +45,20 @@ class Operations(Viewing):
 
         `target` is an id, a list of ids or a filter. Returns how many changed; `dry_run` counts.
         """
-        return self._change(
-            act_steps(actions.cancel(running=running), target, note, dry_run=dry_run)
-        )
+        told = CancelledTasks(self._app.on)
+        action = actions.cancel(told, running=running)
+        done = self._change(act_steps(action, target, note, dry_run=dry_run))
+        told.tell()
+        return done
 
     async def cancel_async(
         self, target: Target, *, running: bool = False, note: Note = UNSAID, dry_run: bool = False
     ) -> BrokerResult[TaskCount]:
-        return await self._change_async(
-            act_steps(actions.cancel(running=running), target, note, dry_run=dry_run)
-        )
+        told = CancelledTasks(self._app.on)
+        action = actions.cancel(told, running=running)
+        done = await self._change_async(act_steps(action, target, note, dry_run=dry_run))
+        await told.tell_async()
+        return done
 
     def requeue(
         self,

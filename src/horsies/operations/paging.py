@@ -1,9 +1,7 @@
 """Operations on all tasks that match a filter, a page of ids at a time."""
 
 from collections.abc import Callable
-from typing import Any
 
-from horsies.database.operation import Operation
 from horsies.operations.filters import TaskFilter
 from horsies.operations.listing import IdPage, ids_steps
 from horsies.operations.steps import Steps
@@ -21,9 +19,7 @@ def exact_count_steps(wanted: TaskFilter) -> Steps[int]:
             return total
 
 
-def for_all_matching(
-    wanted: TaskFilter, change: Callable[[list[str]], Operation[Any, int]]
-) -> Steps[int]:
+def for_all_matching(wanted: TaskFilter, change: Callable[[list[str]], Steps[int]]) -> Steps[int]:
     """Change page after page; return how many tasks were changed.
 
     Pages go strictly back in time, so what is changed is not met again.
@@ -32,8 +28,7 @@ def for_all_matching(
     while True:
         page: IdPage = yield from ids_steps(wanted, _PAGE, before)
         if page.ids:
-            operation = change(page.ids)
-            total += operation.read((yield operation.statement))
+            total += yield from change(page.ids)
         before = page.next_before
         if before is None:
             return total

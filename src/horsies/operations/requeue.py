@@ -11,7 +11,7 @@ from horsies.ids import new_id
 from horsies.operations.filters import TaskFilter
 from horsies.operations.paging import for_all_matching
 from horsies.operations.statements import requeue_tasks, rerun_task
-from horsies.operations.steps import Steps
+from horsies.operations.steps import Steps, performed
 
 
 def requeue_one(task_id: str, *, include_completed: bool) -> Operation[Receipt, bool]:
@@ -21,7 +21,9 @@ def requeue_one(task_id: str, *, include_completed: bool) -> Operation[Receipt, 
 
 def requeue_all(wanted: TaskFilter) -> Steps[int]:
     """Put all matching ended tasks back in their queues; return how many."""
-    return for_all_matching(wanted, lambda ids: requeue_these(ids, include_completed=False))
+    return for_all_matching(
+        wanted, lambda ids: performed(requeue_these(ids, include_completed=False))
+    )
 
 
 def rerun_one(task_id: str, good_until: datetime | None) -> Operation[Scalar, str | None]:

@@ -5,7 +5,7 @@ from typing import Any, TypeVar
 
 from horsies.codes import BrokerErrorCode
 from horsies.database.database import Database
-from horsies.database.operation import FAILURES, operation_error
+from horsies.database.operation import FAILURES, Operation, operation_error
 from horsies.database.statement import Statement
 from horsies.result import Err, Ok
 from horsies.result.broker import BrokerOperationError, BrokerResult
@@ -17,6 +17,11 @@ Steps = Generator[Statement[Any], Any, T]
 
 class RefusedError(Exception):
     """What was asked for makes no sense here; the text tells the caller why."""
+
+
+def performed(operation: Operation[Any, T]) -> Steps[T]:
+    """An operation as one of several steps."""
+    return operation.read((yield operation.statement))
 
 
 def perform(database: Database, steps: Steps[T], failure: BrokerErrorCode) -> BrokerResult[T]:

@@ -8,13 +8,14 @@ from typing import Protocol, TypeVar
 from horsies.codes import BrokerErrorCode
 from horsies.database.database import Database
 from horsies.database.notifications import CHANGE_CHANNELS
+from horsies.observability.hooks import EventHooks
 from horsies.operations import control, counting, detail, history, listing, queues
 from horsies.operations.control import AuditEntry
 from horsies.operations.detail import TaskDetail
 from horsies.operations.doctor import PATIENCE, Finding, examine
 from horsies.operations.failures import FailureGroup, failure_steps
 from horsies.operations.filters import TaskFilter
-from horsies.operations.listing import TaskCount, TaskPage
+from horsies.operations.listing import TaskCount, TaskPage, whole_workflow_id_steps
 from horsies.operations.queue_history import QueueHistory, queue_history_steps
 from horsies.operations.queues import (
     HALF_MINUTE,
@@ -28,8 +29,10 @@ from horsies.operations.steps import Steps, perform, perform_async
 from horsies.operations.why import Explanation, why_steps
 from horsies.result.broker import BrokerResult
 from horsies.results.reading import Decode
+from horsies.tasks.definition import TaskDefinition
 from horsies.workflows.listing import WorkflowFilter, WorkflowPage, list_workflows
-from horsies.workflows.overview import WorkflowOverview, read_overview
+from horsies.workflows.overview import WorkflowOverview, read_failures, read_overview
+from horsies.workflows.statements import FailureRow
 
 T = TypeVar("T")
 ALL = TaskFilter()
@@ -48,9 +51,12 @@ class OperatedBroker(Protocol):
 class OperatedApp(Protocol):
     """What operations need of an app."""
 
+    @property
+    def on(self) -> EventHooks: ...
     def get_broker(self) -> OperatedBroker: ...
 
     def get_valid_queue_names(self) -> list[str]: ...
+    def definition(self, task_name: str, /) -> TaskDefinition | None: ...
 
 
 class Viewing:
@@ -111,10 +117,10 @@ class Viewing:
 
         The beginning of an id will do; `WORKFLOW_ID/NODE_ID` asks about a node.
         """
-        return self._look(why_steps(task_id))
+        return self._look(why_steps(task_id, self._kind_of))
 
     async def why_async(self, task_id: str) -> BrokerResult[Explanation]:
-        return await self._look_async(why_steps(task_id))
+        return await self._look_async(why_steps(task_id, self._kind_of))
 
     def queues(self, *, window: timedelta = HOUR) -> BrokerResult[list[QueueInfo]]:
         """All queues: backlog and its age, what runs, rates and latencies within the window."""
@@ -243,6 +249,24 @@ class Viewing:
     ) -> BrokerResult[WorkflowOverview | None]:
         return await asyncio.to_thread(read_overview, self._database, workflow_id, deep=deep)
 
+    def find_workflow(self, prefix: str) -> BrokerResult[str]:
+        """The id of the one workflow whose id begins like this."""
+        return self._look(whole_workflow_id_steps(prefix))
+
+    async def find_workflow_async(self, prefix: str) -> BrokerResult[str]:
+        return await self._look_async(whole_workflow_id_steps(prefix))
+
+    def workflow_failures(
+        self, workflow_id: str, *, limit: int = 10
+    ) -> BrokerResult[list[FailureRow]]:
+        """What failed by itself in a workflow and below it, in the order of time."""
+        return self._database.perform(read_failures(workflow_id, limit))
+
+    async def workflow_failures_async(
+        self, workflow_id: str, *, limit: int = 10
+    ) -> BrokerResult[list[FailureRow]]:
+        return await self._database.perform_async(read_failures(workflow_id, limit))
+
     def failures(self, *, window: timedelta = HOUR) -> BrokerResult[list[FailureGroup]]:
         """What goes wrong lately: failures that are alike together, the latest first."""
         return self._look(failure_steps(window))
@@ -269,6 +293,10 @@ class Viewing:
         for channel in CHANGE_CHANNELS:
             listener.subscribe(channel, lambda _: callback(), only_wakes=True)
         return True
+
+    def _kind_of(self, task_name: str) -> str | None:
+        definition = self._app.definition(task_name)
+        return None if definition is None else definition.execution
 
     @property
     def _queue_names(self) -> list[str]:

@@ -20,6 +20,7 @@ from horsies.recovery.statements import (
     running_tasks_of_worker,
     watch_workers,
 )
+from horsies.recovery.telling import Tell
 
 _logger = logging.getLogger("horsies.reaper")
 # Only claims of dead owners, whatever their age.
@@ -41,11 +42,13 @@ class DeathWatch:
         host_key: str,
         own_id: str,
         is_electable: bool = True,
+        tell: Tell | None = None,
     ) -> None:
         self._connection = connection
         self._config = config
         self._host_key = host_key
         self._own_id = own_id
+        self._tell = tell
         # One watch per host is enough, and there must be one: only there does a pid tell.
         self._office = f"death watch:{host_key}" if is_electable else None
         self._settled: set[str] = set()
@@ -84,7 +87,9 @@ class DeathWatch:
         if self._config.auto_fail_stale_running and worker.host_key == self._host_key:
             runs = await self._connection.run(running_tasks_of_worker(worker.worker_id))
         if runs:
-            returned, lost = await end_runs_of_dead_worker(self._connection, worker.worker_id, runs)
+            returned, lost = await end_runs_of_dead_worker(
+                self._connection, worker.worker_id, runs, self._tell
+            )
             requeued += returned
         if requeued or lost:
             _logger.warning(

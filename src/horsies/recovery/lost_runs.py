@@ -15,6 +15,8 @@ from horsies.codes import BrokerErrorCode
 from horsies.database.database import Database
 from horsies.database.operation import FAILURES, operation_error
 from horsies.database.statement import Receipt, Statement
+from horsies.observability.events import EventName
+from horsies.observability.hooks import EventHooks
 from horsies.recovery.begun_slots import find_begun_slots
 from horsies.recovery.process_identity import is_executing
 from horsies.recovery.statements import (
@@ -22,9 +24,11 @@ from horsies.recovery.statements import (
     LostRunEnding,
     fail_lost_runs,
     lost_runs,
+    named_tasks,
     return_unheld_tasks,
     running_tasks_of_worker,
 )
+from horsies.recovery.telling import Tell, has_listeners, tell_of_lost_runs
 from horsies.result import Err, Ok, OperationalErrorCode, TaskError, TaskResult
 from horsies.result.broker import BrokerResult
 from horsies.tasks.options import parse_task_options
@@ -43,6 +47,12 @@ class Connection(Protocol):
     """What a pass needs of a database connection."""
 
     async def run(self, statement: Statement[Row], /) -> list[Row]: ...
+
+
+class Run(Protocol):
+    """Performs a statement."""
+
+    async def __call__(self, statement: Statement[Row], /) -> list[Row]: ...
 
 
 def judge_lost(run: LostRun, silent_for: timedelta, reason: str | None = None) -> LostRunEnding:
@@ -66,15 +76,30 @@ def judge_lost(run: LostRun, silent_for: timedelta, reason: str | None = None) -
     return LostRunEnding(run, result, message, reason or message, delay)
 
 
-async def end_lost_runs(database: Database, silent_for: timedelta) -> BrokerResult[int]:
+async def end_lost_runs(
+    database: Database, silent_for: timedelta, hooks: EventHooks
+) -> BrokerResult[int]:
     """End every run without a sign of life for that long; how many were retried or failed."""
+    told: list[tuple[EventName, object]] = []
+
+    def tell(name: EventName, event: object) -> None:
+        told.append((name, event))
+
+    ended = await _end_all_lost(database, silent_for, tell if has_listeners(hooks) else None)
+    for name, event in told:
+        await hooks.tell_async(name, event)
+    return ended
+
+
+async def _end_all_lost(
+    database: Database, silent_for: timedelta, tell: Tell | None
+) -> BrokerResult[int]:
     total = 0
     try:
         await database.ensure_schema_async()
         while lost := await database.run_async(lost_runs(silent_for)):
             endings = [judge_lost(run, silent_for) for run in lost]
-            receipts = await database.run_async(fail_lost_runs(silent_for, endings))
-            returned, ended = _count_ended(receipts)
+            returned, ended = await _write(database.run_async, silent_for, endings, tell)
             total += ended
             if not returned + ended:  # all of them locked, stuck or revived meanwhile
                 break
@@ -84,7 +109,7 @@ async def end_lost_runs(database: Database, silent_for: timedelta) -> BrokerResu
 
 
 async def end_runs_of_dead_worker(
-    connection: Connection, worker_id: str, runs: Sequence[LostRun]
+    connection: Connection, worker_id: str, runs: Sequence[LostRun], tell: Tell | None
 ) -> tuple[int, int]:
     """End a dead worker's runs; return how many went back unbegun and how many were lost."""
     # Children die with their worker; until the last one has, none of its runs is touched.
@@ -101,12 +126,15 @@ async def end_runs_of_dead_worker(
         for run in await connection.run(running_tasks_of_worker(worker_id))
         if begun_ids is None or run.id in begun_ids
     ]
-    unpermitted, lost = await end_runs(connection, _AT_ONCE, endings)
+    unpermitted, lost = await end_runs(connection, _AT_ONCE, endings, tell)
     return returned + unpermitted, lost
 
 
 async def end_runs(
-    connection: Connection, silent_for: timedelta, endings: Sequence[LostRunEnding]
+    connection: Connection,
+    silent_for: timedelta,
+    endings: Sequence[LostRunEnding],
+    tell: Tell | None,
 ) -> tuple[int, int]:
     """Write endings; return how many went back unbegun and how many were lost.
 
@@ -114,7 +142,18 @@ async def end_runs(
     """
     if not endings:
         return 0, 0
-    return _count_ended(await connection.run(fail_lost_runs(silent_for, endings)))
+    return await _write(connection.run, silent_for, endings, tell)
+
+
+async def _write(
+    run: Run, silent_for: timedelta, endings: Sequence[LostRunEnding], tell: Tell | None
+) -> tuple[int, int]:
+    # Names first: once the ends are committed, nothing may keep them from being told.
+    named = [] if tell is None else await run(named_tasks([ending.run.id for ending in endings]))
+    receipts = await run(fail_lost_runs(silent_for, endings))
+    if tell is not None:
+        tell_of_lost_runs(tell, {task.task_id: task for task in named}, endings, receipts)
+    return _count_ended(receipts)
 
 
 def _count_ended(receipts: Sequence[Receipt]) -> tuple[int, int]:

@@ -7,10 +7,13 @@ from horsies.codes import BrokerErrorCode
 from horsies.database.database import Database
 from horsies.database.operation import Operation
 from horsies.database.statement import Scalar
+from horsies.observability.events import ExpiredEvent
+from horsies.observability.hooks import EventHooks
 from horsies.recovery.statements import (
     BATCH,
     ExpiredTask,
     LostRun,
+    NamedTask,
     WorkerStats,
     expire_tasks,
     expired_tasks,
@@ -56,10 +59,18 @@ def list_worker_stats() -> Operation[WorkerStats, list[dict[str, object]]]:
     )
 
 
-async def expire_overdue(database: Database) -> BrokerResult[int]:
-    return await _in_batches(
-        database, Operation(expire_tasks(), len, BrokerErrorCode.CLEANUP_FAILED)
-    )
+async def expire_overdue(database: Database, hooks: EventHooks) -> BrokerResult[int]:
+    expired: list[NamedTask] = []
+
+    def read(rows: list[NamedTask]) -> int:
+        expired.extend(rows)
+        return len(rows)
+
+    operation = Operation(expire_tasks(), read, BrokerErrorCode.CLEANUP_FAILED)
+    done = await _in_batches(database, operation)
+    for task in expired:
+        await hooks.tell_async("expired", ExpiredEvent(*task, None))
+    return done
 
 
 async def requeue_stale(database: Database, stale_after: timedelta) -> BrokerResult[int]:

@@ -31,6 +31,7 @@ from horsies.recovery.statements import (
     running_tasks_of_worker,
     sweep,
 )
+from horsies.recovery.telling import Tell
 from horsies.states import TASK_TERMINAL_STATES
 
 _logger = logging.getLogger("horsies.reaper")
@@ -72,11 +73,13 @@ class Reaper:
         *,
         host_key: str,
         on_expired: Callable[[NamedTask], None] | None = None,
+        tell: Tell | None = None,
     ) -> None:
         self._connection = connection
         self._config = config
         self._host_key = host_key
         self._on_expired = on_expired
+        self._tell = tell
         self._retention_at = 0.0
         self._workflows_seen_to = ""
         self.interval_s = config.check_interval_ms / 1000
@@ -202,7 +205,9 @@ class Reaper:
         dead = {owner for owner in owners if has_left_begun_slots(owner)}
         for owner in sorted(dead):
             theirs = await self._connection.run(running_tasks_of_worker(owner))
-            returned, lost = await end_runs_of_dead_worker(self._connection, owner, theirs)
+            returned, lost = await end_runs_of_dead_worker(
+                self._connection, owner, theirs, self._tell
+            )
             swept.requeued += returned
             swept.lost += lost
         return dead
@@ -211,7 +216,7 @@ class Reaper:
         return run.host_key == self._host_key and not is_executing(run)
 
     async def _end(self, silent_for: timedelta, endings: list[LostRunEnding], swept: Swept) -> int:
-        returned, lost = await end_runs(self._connection, silent_for, endings)
+        returned, lost = await end_runs(self._connection, silent_for, endings, self._tell)
         swept.requeued += returned
         swept.lost += lost
         return returned + lost

@@ -117,6 +117,11 @@ def expire_tasks() -> Statement[NamedTask]:
     return call("expire_tasks_v2", NamedTask, batch_limit=BATCH)
 
 
+def named_tasks(task_ids: Sequence[str]) -> Statement[NamedTask]:
+    """What hooks are told of tasks beside their ids."""
+    return Statement(query("recovery", "named_tasks"), {"task_ids": list(task_ids)}, NamedTask)
+
+
 def requeue_stale_claims(stale_after: timedelta, dead_owners: Sequence[str]) -> Statement[Scalar]:
     """T12 for one batch; return how many."""
     return call(

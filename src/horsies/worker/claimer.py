@@ -187,7 +187,7 @@ class Claimer:
                 self._holdings.dispatcher.grant(request.permit, row.voided)
         if tasks:
             self._news.add(tasks)
-            self._holdings.dispatcher.events.on_claimed(len(tasks))
+            self._holdings.dispatcher.events.on_claimed(tasks)
         for task in tasks:
             if task.pid is None:
                 self._holdings.buffer.add(task)

@@ -32,7 +32,7 @@ class DispatchEvents(NamedTuple):
     """Who is told: of a free slot, of a claim, of a task that begins, of one that is too late."""
 
     on_slot_freed: Callable[[], None]
-    on_claimed: Callable[[int], None]
+    on_claimed: Callable[[Sequence[HeldTask]], None]
     on_started: Callable[[HeldTask], None]
     on_expired: Callable[[HeldTask], None]
 
@@ -192,6 +192,13 @@ class Dispatcher:
             self._done(task, NotBegun())
             return True
         return self._lanes[task.lane - 1].executor.withdraw(task.task_id)
+
+    def slots(self) -> dict[str, dict[str, int]]:
+        """How many attempts can run at once, and how many do, by kind."""
+        return {
+            lane.kind: {"slots": lane.slots, "busy": min(lane.in_flight, lane.slots)}
+            for lane in self._lanes
+        }
 
     def has_begun(self, task: HeldTask) -> bool:
         return self._lanes[task.lane - 1].executor.begun_at(task.task_id) is not None

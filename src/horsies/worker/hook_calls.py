@@ -68,6 +68,8 @@ class HookCalls:
 
     def recorded(self, ended: Sequence[Recorded]) -> None:
         """Tell of ends that are committed."""
+        if not self.hooks:
+            return
         for one in ended:
             match one.outcome:
                 case "completed" if self.hooks.of("succeeded"):

@@ -1,8 +1,7 @@
 """What one worker counts of its own tasks, batches, slots and event loop."""
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 
 from horsies.observability.metrics import SIZES, Family, Histogram, gauge
 from horsies.version import __version__
@@ -14,53 +13,64 @@ from horsies.worker.settings import WorkerContext
 
 _UNKNOWN = "(unknown)"  # a row may hold any name: labels must not grow with what is sent
 _OF_TASKS = ("task", "queue")
+_NEVER = datetime.min.replace(tzinfo=UTC)
+
+
+class _Series:
+    """What is counted under one pair of labels."""
+
+    __slots__ = ("ended", "runs", "waits")
+
+    def __init__(self) -> None:
+        self.ended: dict[str, int] = {}
+        self.waits = Histogram()
+        self.runs = Histogram()
 
 
 class WorkerMetrics:
-    """Counts on the event loop, read from another thread."""
+    """Counts on the event loop, a batch at a time; read from another thread."""
 
     def __init__(self, context: WorkerContext, task_names: Iterable[str]) -> None:
         self._context = context
         self._known = frozenset(task_names)
         self._queues = frozenset(queue.name for queue in context.queues)
-        self._ended: Counter[tuple[str, ...]] = Counter()
-        self._waits: dict[tuple[str, ...], Histogram] = {}
-        self._runs: dict[tuple[str, ...], Histogram] = {}
-        self._claimed_at: tuple[str, float] = ("", 0.0)
+        self._series: dict[tuple[str, str], _Series] = {}
         self.claim_sizes = Histogram(SIZES)
         self.write_sizes = Histogram(SIZES)
         self.loop_lags = Histogram()
 
-    def started(self, task: HeldTask) -> None:
-        """An attempt begins: how long had it been due?"""
-        waited_s = self._waited_s(task)
-        if waited_s is not None:
-            _of(self._waits, self._labels(task)).observe(waited_s)
+    def claimed(self, tasks: Sequence[HeldTask]) -> None:
+        """A claim is committed: how long had its tasks been due?"""
+        self.claim_sizes.observe(len(tasks))
+        claim, claimed_at = "", _NEVER
+        for task in tasks:
+            try:
+                if task.claim != claim:  # a claim has one instant for hundreds of tasks
+                    claimed_at = datetime.fromisoformat(task.claim)
+                    claim = task.claim
+                waited = claimed_at - datetime.fromisoformat(task.enqueued_at)
+            except ValueError:  # a row by hand, due since ever
+                continue
+            self._of(task).waits.observe(max(0.0, waited.total_seconds()))
 
     def recorded(self, ended: Sequence[Recorded]) -> None:
         """Ends are committed."""
         self.write_sizes.observe(len(ended))
-        for one in ended:
-            labels = self._labels(one.completion.task)
-            self._ended[(*labels, one.outcome)] += 1
-            if one.completion.duration_s is not None:
-                _of(self._runs, labels).observe(one.completion.duration_s)
+        for completion, outcome, _ in ended:
+            series = self._of(completion.task)
+            series.ended[outcome] = series.ended.get(outcome, 0) + 1
+            if completion.duration_s is not None:
+                series.runs.observe(completion.duration_s)
 
-    def _labels(self, task: HeldTask) -> tuple[str, str]:
-        return (
-            task.task_name if task.task_name in self._known else _UNKNOWN,
-            task.queue_name if task.queue_name in self._queues else _UNKNOWN,
-        )
-
-    def _waited_s(self, task: HeldTask) -> float | None:
-        known, claimed_at = self._claimed_at
-        try:
-            if known != task.claim:  # a claim has one instant for hundreds of tasks
-                claimed_at = datetime.fromisoformat(task.claim).timestamp()
-                self._claimed_at = (task.claim, claimed_at)
-            return max(0.0, claimed_at - datetime.fromisoformat(task.enqueued_at).timestamp())
-        except ValueError:  # a row by hand, due since ever
-            return None
+    def _of(self, task: HeldTask) -> _Series:
+        found = self._series.get((task.task_name, task.queue_name))
+        if found is None:
+            labels = (
+                task.task_name if task.task_name in self._known else _UNKNOWN,
+                task.queue_name if task.queue_name in self._queues else _UNKNOWN,
+            )
+            found = self._series.setdefault(labels, _Series())
+        return found
 
     def families(self, holdings: Holdings, lanes: Sequence[Lane], blocked_s: float) -> list[Family]:
         """All of it, as it stands now."""
@@ -90,16 +100,22 @@ class WorkerMetrics:
         """What has been counted since the start."""
         identity = self._context.identity
         names = (identity.worker_id, identity.hostname, __version__)
+        series = list(self._series.items())  # one step for the interpreter: the worker goes on
+        ended: dict[tuple[str, ...], float] = {
+            (*labels, outcome): count
+            for labels, one in series
+            for outcome, count in list(one.ended.items())
+        }
         return [
             Family("horsies_worker_info", "gauge", "Which worker this is.",
                    ("worker_id", "hostname", "version"), {names: 1.0}),
             Family("horsies_attempts", "counter", "Attempts that have ended, by outcome.",
-                   (*_OF_TASKS, "outcome"), dict(self._ended)),
+                   (*_OF_TASKS, "outcome"), ended),
             Family("horsies_wait_seconds", "histogram",
                    "From when an attempt was due until it was claimed.", _OF_TASKS,
-                   dict(self._waits)),
+                   {labels: one.waits for labels, one in series}),
             Family("horsies_run_seconds", "histogram", "How long attempts ran.", _OF_TASKS,
-                   dict(self._runs)),
+                   {labels: one.runs for labels, one in series}),
             Family("horsies_worker_claim_tasks", "histogram", "Tasks per claim that found any.",
                    (), {(): self.claim_sizes}),
             Family("horsies_worker_write_tasks", "histogram", "Ends per write.",
@@ -108,10 +124,3 @@ class WorkerMetrics:
                    "How much later than asked the event loop woke, four times a second.",
                    (), {(): self.loop_lags}),
         ]  # fmt: skip
-
-
-def _of(histograms: dict[tuple[str, ...], Histogram], labels: tuple[str, ...]) -> Histogram:
-    found = histograms.get(labels)
-    if found is None:
-        found = histograms[labels] = Histogram()
-    return found

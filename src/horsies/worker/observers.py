@@ -21,14 +21,12 @@ class Observers:
         self.hook_calls = HookCalls(app.on, context.identity.worker_id)
         self.metrics = WorkerMetrics(context, app.list_tasks()) if settings.has_metrics else None
 
-    def claimed(self, count: int) -> None:
+    def claimed(self, tasks: Sequence[HeldTask]) -> None:
         if self.metrics is not None:
-            self.metrics.claim_sizes.observe(count)
+            self.metrics.claimed(tasks)
 
     def started(self, task: HeldTask) -> None:
         self.hook_calls.started(task)
-        if self.metrics is not None:
-            self.metrics.started(task)
 
     def recorded(self, ended: Sequence[Recorded]) -> None:
         self.task_log.record(ended)

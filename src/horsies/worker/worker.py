@@ -13,6 +13,7 @@ from horsies.recovery.begun_slots import BegunSlots, create_begun_slots
 from horsies.recovery.death_watch import DeathWatch
 from horsies.recovery.queue_history import QueueHistory
 from horsies.recovery.reaper import Reaper
+from horsies.recovery.telling import has_listeners
 from horsies.worker.buffer import Buffer
 from horsies.worker.cancel_watch import CancelWatch
 from horsies.worker.claim_news import ClaimNews
@@ -354,13 +355,16 @@ def _recovery_services(
     worker: Worker, connection: ServiceConnection, *, is_electable: bool
 ) -> list[Service]:
     config, identity, observers = worker.context.config, worker.context.identity, worker.observers
-    has_hook = bool(observers.hook_calls.hooks.of("expired"))
+    calls = observers.hook_calls
+    has_hook = bool(calls.hooks.of("expired"))
+    tell = calls.tell if has_listeners(calls.hooks) else None
     return [
         Reaper(
             connection,
             config.recovery,
             host_key=identity.host_key,
             on_expired=observers.expired if has_hook else None,
+            tell=tell,
         ),
         QueueHistory(connection),
         DeathWatch(
@@ -369,5 +373,6 @@ def _recovery_services(
             host_key=identity.host_key,
             own_id=identity.worker_id,
             is_electable=is_electable,
+            tell=tell,
         ),
     ]

@@ -15,3 +15,8 @@ select t.worker_hostname, t.worker_pid, t.worker_process_name, count(*) as activ
 from horsies_tasks t where t.status = 'RUNNING'
 group by t.worker_hostname, t.worker_pid, t.worker_process_name
 order by active_tasks desc limit 10000;
+
+-- name: named_tasks
+-- What hooks are told of tasks beside their ids.
+-- Caller: operations/cancel.py, recovery/lost_runs.py.
+select t.id::text, t.task_name::text, t.queue_name::text from horsies_tasks t where t.id = any (%(task_ids)s) order by t.id;
