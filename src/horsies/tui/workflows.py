@@ -17,7 +17,7 @@ from horsies.tui.reading import value
 from horsies.tui.tables import Cell, Column, LiveTable
 from horsies.tui.texts import Said
 from horsies.tui.themes import colour
-from horsies.tui.view import Changed, Opened, StateFilter, View
+from horsies.tui.view import FilteredView, Opened, StateFilter, state_bindings
 from horsies.tui.workflow_actions import WorkflowActions
 from horsies.workflows.listing import WorkflowFilter, WorkflowPage
 from horsies.workflows.statements import ListedWorkflow
@@ -44,24 +44,18 @@ _COLUMNS = (
 )
 
 
-class Workflows(View):
+class Workflows(FilteredView):
     """Workflows that were started by themselves, newest first."""
 
     hint = "part of a name or id"
     BINDINGS: ClassVar[list[BindingType]] = [
-        *(
-            Binding(key, f"toggle_state('{status}')", status.capitalize(), show=False)
-            for key, status in _STATES.items()
-        ),
-        Binding("a", "choose(True)", "All", show=False),
-        Binding("n", "choose(False)", "None", show=False),
+        *state_bindings(_STATES),
         Binding("s", "steer", "Pause/resume"),
         Binding("k", "cancel", "Cancel"),
     ]
 
     def __init__(self, operations: Operations) -> None:
-        super().__init__(operations, "workflows")
-        self.states = StateFilter(_STATES, id="workflow-states")
+        super().__init__(operations, "workflows", StateFilter(_STATES, id="workflow-states"))
         self._note_text = Said(id="workflow-note", classes="note")
         self.table = LiveTable(_COLUMNS, id="workflow-list")
         self.listed: dict[str, ListedWorkflow] = {}
@@ -109,14 +103,6 @@ class Workflows(View):
 
     def on_data_table_row_selected(self, event: DataTable.RowSelected) -> None:
         self.post_message(Opened("workflow", str(event.row_key.value)))
-
-    def action_toggle_state(self, status: str) -> None:
-        self.states.toggle(status)
-        self.post_message(Changed())
-
-    def action_choose(self, are_all: bool) -> None:
-        self.states.choose(are_all=are_all)
-        self.post_message(Changed())
 
     @property
     def _chosen(self) -> ListedWorkflow | None:
