@@ -202,6 +202,7 @@ class TaskAttemptModel(Base):
     worker_pid: Mapped[int | None]
     worker_process_name: Mapped[str | None] = mapped_column(String(255))
     created_at: Mapped[datetime] = mapped_column(server_default=NOW)
+    traceback: Mapped[str | None]
 
     __table_args__ = (
         UniqueConstraint("task_id", "attempt"),
@@ -290,6 +291,7 @@ class WorkerStateModel(Base):
     holds_lock: Mapped[bool] = mapped_column(server_default=FALSE)
     host_key: Mapped[str | None] = mapped_column(String(255))
     task_names: Mapped[list[str] | None] = mapped_column(ARRAY(String))
+    slots: Mapped[int | None]
 
     __table_args__ = (
         Index("horsies_worker_states_worker_idx", "worker_id", text("snapshot_at desc")),

@@ -151,6 +151,7 @@ class Migration(migrations.Migration):
                 ("error_code", models.TextField(null=True)),
                 ("error_message", models.TextField(null=True)),
                 ("failed_reason", models.TextField(null=True)),
+                ("traceback", models.TextField(null=True)),
                 ("worker_id", models.CharField(max_length=255, null=True)),
                 ("worker_hostname", models.CharField(max_length=255, null=True)),
                 ("worker_pid", models.IntegerField(null=True)),
@@ -188,6 +189,7 @@ class Migration(migrations.Migration):
                 ("hostname", models.CharField(max_length=255)),
                 ("pid", models.IntegerField()),
                 ("processes", models.IntegerField()),
+                ("slots", models.IntegerField(null=True)),
                 (
                     "queues",
                     horsies.contrib.django.fields.TextArrayField(),

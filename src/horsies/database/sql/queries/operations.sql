@@ -70,7 +70,7 @@ group by 1 order by 1;
 
 -- name: workers
 -- The last snapshot of each worker that was seen within the window. A session lock proves life; a replica does not see it.
-select s.worker_id, s.hostname, s.pid, s.processes, s.queues, s.tasks_running, s.tasks_claimed, s.memory_usage_mb, s.children_memory_mb,
+select s.worker_id, s.hostname, s.pid, s.processes, coalesce(s.slots, s.processes) as slots, s.queues, s.tasks_running, s.tasks_claimed, s.memory_usage_mb, s.children_memory_mb,
     s.cpu_percent, s.worker_started_at, s.snapshot_at, s.cluster_wide_cap, s.queue_max_concurrency,
     s.holds_lock and not pg_is_in_recovery() and not exists (
         select from pg_locks l
@@ -95,11 +95,11 @@ group by b.at order by b.at;
 
 -- name: load_history
 -- All workers over time. Each step takes the newest 2,000 snapshots, and of each worker the average, so that no window is too large.
-select b.at, sum(s.running) as running, sum(s.processes) as processes
+select b.at, sum(s.running) as running, sum(s.slots) as slots
 from generate_series(date_bin(%(step)s, horsies_now() - %(window)s, timestamptz 'epoch'), horsies_now(), %(step)s) b(at)
 cross join lateral (
-    select avg(n.tasks_running)::double precision as running, avg(n.processes)::double precision as processes
-    from (select w.worker_id, w.tasks_running, w.processes from horsies_worker_states w
+    select avg(n.tasks_running)::double precision as running, avg(n.slots)::double precision as slots
+    from (select w.worker_id, w.tasks_running, coalesce(w.slots, w.processes) as slots from horsies_worker_states w
           where w.snapshot_at >= b.at and w.snapshot_at < b.at + %(step)s order by w.snapshot_at desc limit 2000) n
     group by n.worker_id) s
 group by b.at order by b.at;
