@@ -95,7 +95,7 @@ async def test_a_part_is_sent_only_if_it_differs(app: Horsies) -> None:
 
 WRONG = {
     "/nowhere": (404, "There is no such page."),
-    "/tasks/ffff": (404, "there is no task ffff"),
+    "/tasks/ffff": (404, "There is no task ffff"),
     "/workers/nobody": (404, "No worker nobody was seen"),
     "/?span=2y": (400, "choose one of 5m, 30m"),
     "/queues?window=x": (400, "choose one of 5m, 1h, 24h"),
