@@ -14,7 +14,7 @@ from horsies.operations.words import duration, moment
 from horsies.states import WorkflowStatus
 from horsies.tui.charts import bar
 from horsies.tui.reading import value
-from horsies.tui.tables import Cell, Column, LiveTable
+from horsies.tui.tables import NARROW, Cell, Column, LiveTable
 from horsies.tui.texts import Said
 from horsies.tui.themes import colour
 from horsies.tui.view import FilteredView, Opened, StateFilter, state_bindings
@@ -32,12 +32,13 @@ _STATES = {
 }
 _PAGE = 200
 _BAR = 12
+_SHORT_BAR = 5
 _COLUMNS = (
     Column("id"),
     Column("name"),
     Column("status"),
     Column("nodes", is_right=True),
-    Column("done", is_right=True),
+    Column("done", is_right=True, from_width=100),
     Column("progress"),
     Column("started", from_width=100),
     Column("took", is_right=True),
@@ -80,6 +81,7 @@ class Workflows(FilteredView):
 
     def _row(self, row: ListedWorkflow) -> Sequence[Cell]:
         is_wide = self.app.size.width >= 130
+        width = _BAR if self.app.size.width >= NARROW else _SHORT_BAR
         share = row.done_count / row.node_count if row.node_count else 0.0
         return (
             row.id if is_wide else row.id[:13],
@@ -87,7 +89,7 @@ class Workflows(FilteredView):
             self.state(row.status),
             f"{row.node_count:,}",
             f"{row.done_count:,}",
-            Text(f"{bar(share, _BAR)} {100 * share:3.0f} %", self._shade(row.status)),
+            Text(f"{bar(share, width)} {100 * share:3.0f} %", self._shade(row.status)),
             "" if row.started_at is None else moment(row.started_at, row.read_at),
             duration(ran_for(row)),
         )

@@ -171,7 +171,7 @@ async def test_workflows_are_toggled_found_and_drawn_with_their_results(shop: Sh
     assert "load  [1, 2, 3]" in drawn
     assert copied["overview"]["workflow"]["status"] == "RUNNING"
     assert copied["results"] == {"load": "[1, 2, 3]"}
-    assert "nightly_report    RUNNING        4     1  ███           25 %" in seen
+    assert "nightly_report    RUNNING        4  █▎     25 %  2 min 10 s" in seen
     assert found == {
         "p": {"PENDING"},
         "u": {"RUNNING"},
