@@ -305,7 +305,6 @@ class WorkerStateModel(Base):
     holds_lock: Mapped[bool] = mapped_column(server_default=FALSE)
     host_key: Mapped[str | None] = mapped_column(String(255))
     task_names: Mapped[list[str] | None] = mapped_column(ARRAY(String))
-    slots: Mapped[int | None]
 
     __table_args__ = (
         Index("horsies_worker_states_worker_idx", "worker_id", text("snapshot_at desc")),

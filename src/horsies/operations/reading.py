@@ -67,7 +67,6 @@ class WorkerRow(NamedTuple):
     hostname: str
     pid: int
     processes: int
-    slots: int  # of all kinds; a worker of release 0.2 tells only its processes
     queues: list[str]
     tasks_running: int
     tasks_claimed: int

@@ -46,7 +46,6 @@ class Snapshots:
         *,
         holds_lock: bool,
         task_names: Sequence[str] = (),
-        slots: int,
     ) -> None:
         self._connection = connection
         self._holdings = holdings
@@ -62,7 +61,6 @@ class Snapshots:
             "pid": context.identity.pid,
             "host_key": context.identity.host_key,
             "processes": settings.processes,
-            "slots": slots,
             "queues": [queue.name for queue in queues],
             "max_claim_batch": settings.max_claim_batch,
             "max_claim_per_worker": settings.max_claim_per_worker,

@@ -214,7 +214,6 @@ class Worker:
                 SnapshotEvents(on_stored=self._may_claim.set, on_drain=self.stop),
                 holds_lock=holds_lock,
                 task_names=self._app.list_tasks(),
-                slots=sum(lane.slots for lane in self.lanes.all),
             ),
             HandBack(self._dispatcher),
             NodeMarks(self._serving, self._dispatcher),

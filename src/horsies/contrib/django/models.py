@@ -275,7 +275,6 @@ class WorkerState(EngineModel):
     hostname = models.CharField(max_length=255)
     pid = models.IntegerField()
     processes = models.IntegerField()
-    slots = models.IntegerField(null=True)
     queues = TextArrayField()
     tasks_running = models.IntegerField()
     tasks_claimed = models.IntegerField()

@@ -189,7 +189,6 @@ class Migration(migrations.Migration):
                 ("hostname", models.CharField(max_length=255)),
                 ("pid", models.IntegerField()),
                 ("processes", models.IntegerField()),
-                ("slots", models.IntegerField(null=True)),
                 (
                     "queues",
                     horsies.contrib.django.fields.TextArrayField(),

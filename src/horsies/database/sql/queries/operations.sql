@@ -70,7 +70,7 @@ group by 1 order by 1;
 
 -- name: workers
 -- The last snapshot of each worker that was seen within the window. A session lock proves life; a replica does not see it.
-select s.worker_id, s.hostname, s.pid, s.processes, coalesce(s.slots, s.processes) as slots, s.queues, s.tasks_running, s.tasks_claimed, s.memory_usage_mb, s.children_memory_mb,
+select s.worker_id, s.hostname, s.pid, s.processes, s.queues, s.tasks_running, s.tasks_claimed, s.memory_usage_mb, s.children_memory_mb,
     s.cpu_percent, s.worker_started_at, s.snapshot_at, s.cluster_wide_cap, s.queue_max_concurrency,
     s.holds_lock and not pg_is_in_recovery() and not exists (
         select from pg_locks l

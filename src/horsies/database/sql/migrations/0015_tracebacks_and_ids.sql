@@ -2,9 +2,6 @@
 
 alter table horsies_task_attempts add column if not exists traceback text;
 
--- All places for tasks, so that utilisation can be told: `processes` are the children only.
-alter table horsies_worker_states add column if not exists slots integer;
-
 -- Ids of senders tell when they were made. Those of schedules, which are made of a name and a slot, and those of other hands do not: this
 -- index gives them the place in lists that their time of birth deserves. horsies_find_tasks has the same expression.
 create index if not exists horsies_tasks_other_ids_idx on horsies_tasks ((overlay(lpad(to_hex(case
