@@ -305,6 +305,8 @@ class WorkerStateModel(Base):
     holds_lock: Mapped[bool] = mapped_column(server_default=FALSE)
     host_key: Mapped[str | None] = mapped_column(String(255))
     task_names: Mapped[list[str] | None] = mapped_column(ARRAY(String))
+    version: Mapped[str | None] = mapped_column(String(50))
+    slots: Mapped[dict[str, Any] | None] = mapped_column(JSONB)
 
     __table_args__ = (
         Index("horsies_worker_states_worker_idx", "worker_id", text("snapshot_at desc")),

@@ -17,10 +17,11 @@ from horsies.database.statement import run_blocking
 from horsies.errors import HorsiesError
 from horsies.operations import doctor_reading as reading
 from horsies.operations.queues import state_of
-from horsies.operations.reading import workers
+from horsies.operations.reading import WorkerRow, workers
 from horsies.operations.words import duration, listed
 from horsies.result import Err, Ok
 from horsies.result.broker import BrokerResult
+from horsies.version import __version__
 
 PATIENCE = timedelta(minutes=5)
 _MANY_DEAD = 50_000
@@ -253,5 +254,23 @@ def _workers(connection: Connection[TupleRow]) -> Iterator[Finding]:
                 f"The worker on {row.hostname} pid {row.pid} has sent no sign of life for {age}.",
                 "look at its log; if it has ended, this is forgotten after an hour",
             )
+    alive = [row for row in rows if states[row.worker_id] == "alive"]
+    for version, others in _other_versions(alive).items():
+        yield Finding(
+            "worker_version",
+            f"{listed(others)} run{'s' * (len(others) == 1)} horsies {version}, "
+            f"this is {__version__}.",
+            "fine during an upgrade; then restart the workers that are behind",
+            is_wrong=False,
+        )
     if rows and "alive" not in states.values():
         yield Finding("no_worker", "No worker is alive.", "start one: horsies worker MODULE")
+
+
+def _other_versions(alive: Sequence[WorkerRow]) -> dict[str, list[str]]:
+    """Workers by their version, if it is not ours; old ones do not tell theirs."""
+    found: dict[str, list[str]] = {}
+    for row in alive:
+        if row.version is not None and row.version != __version__:
+            found.setdefault(row.version, []).append(f"the worker on {row.hostname} pid {row.pid}")
+    return found

@@ -79,6 +79,9 @@ class WorkerRow(NamedTuple):
     queue_max_concurrency: dict[str, int | None] | None
     is_gone: bool
     read_at: datetime
+    is_draining: bool
+    version: str | None
+    slots: dict[str, dict[str, int]] | None
 
 
 class InFlightTask(NamedTuple):

@@ -28,6 +28,7 @@ from horsies.operations.steps import Steps, perform, perform_async
 from horsies.operations.why import Explanation, why_steps
 from horsies.result.broker import BrokerResult
 from horsies.results.reading import Decode
+from horsies.tasks.definition import TaskDefinition
 from horsies.workflows.listing import WorkflowFilter, WorkflowPage, list_workflows
 from horsies.workflows.overview import WorkflowOverview, read_overview
 
@@ -51,6 +52,7 @@ class OperatedApp(Protocol):
     def get_broker(self) -> OperatedBroker: ...
 
     def get_valid_queue_names(self) -> list[str]: ...
+    def definition(self, task_name: str, /) -> TaskDefinition | None: ...
 
 
 class Viewing:
@@ -111,10 +113,10 @@ class Viewing:
 
         The beginning of an id will do; `WORKFLOW_ID/NODE_ID` asks about a node.
         """
-        return self._look(why_steps(task_id))
+        return self._look(why_steps(task_id, self._kind_of))
 
     async def why_async(self, task_id: str) -> BrokerResult[Explanation]:
-        return await self._look_async(why_steps(task_id))
+        return await self._look_async(why_steps(task_id, self._kind_of))
 
     def queues(self, *, window: timedelta = HOUR) -> BrokerResult[list[QueueInfo]]:
         """All queues: backlog and its age, what runs, rates and latencies within the window."""
@@ -269,6 +271,10 @@ class Viewing:
         for channel in CHANGE_CHANNELS:
             listener.subscribe(channel, lambda _: callback(), only_wakes=True)
         return True
+
+    def _kind_of(self, task_name: str) -> str | None:
+        definition = self._app.definition(task_name)
+        return None if definition is None else definition.execution
 
     @property
     def _queue_names(self) -> list[str]:

@@ -1,8 +1,9 @@
 """Why a task does not run: one plain sentence for each rule that holds it back now."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from horsies.operations.listing import whole_id_steps
 from horsies.operations.queues import state_of
@@ -29,6 +30,8 @@ from horsies.operations.why_reading import (
 )
 from horsies.operations.words import counted, duration, listed, moment
 
+KindOf: TypeAlias = Callable[[str], str | None]
+_KINDS = {"process": "child processes", "blocking": "threads", "async": "coroutines"}
 _IN_FLIGHT_READ = 20_000
 _SEEN_WITHIN = 20 * ALIVE_WITHIN
 
@@ -62,24 +65,25 @@ class _Scene:
     control: QueueControl | None
     in_flight: Sequence[InFlightTask]
     ahead: Ahead | None
+    kind: str | None  # where its code runs, if this process knows the task
 
     @property
     def serving(self) -> list[WorkerRow]:
         return [row for row in self.workers if self.task.queue_name in row.queues]
 
 
-def why_steps(asked: str) -> Steps[Explanation]:
+def why_steps(asked: str, kind_of: KindOf) -> Steps[Explanation]:
     """Explain a task by its id or the beginning of one, or a node as WORKFLOW/NODE."""
     workflow_id, slash, node_id = asked.partition("/")
     if slash:
-        return (yield from _node_steps(workflow_id, node_id))
+        return (yield from _node_steps(workflow_id, node_id, kind_of))
     task_id = yield from whole_id_steps(asked)
     rows: list[WhyTask] = yield why_task(task_id)
     if not rows:
         raise RefusedError(f"there is no task {task_id} any more")
     (task,) = rows
     if task.status == "PENDING":
-        reasons = yield from _waiting_steps(task)
+        reasons = yield from _waiting_steps(task, kind_of(task.task_name))
     elif task.status in ("CLAIMED", "RUNNING"):
         seen: list[WorkerRow] = yield workers(_SEEN_WITHIN)
         owner = next((row for row in seen if row.worker_id == task.worker_id), None)
@@ -89,7 +93,7 @@ def why_steps(asked: str) -> Steps[Explanation]:
     return Explanation(task.id, task.task_name, task.status, reasons)
 
 
-def _waiting_steps(task: WhyTask) -> Steps[list[Reason]]:
+def _waiting_steps(task: WhyTask, kind: str | None) -> Steps[list[Reason]]:
     seen: list[WorkerRow] = yield workers(ALIVE_WITHIN)
     alive = [row for row in seen if not row.is_gone]
     names: list[KnownNames] = yield known_names([row.worker_id for row in alive])
@@ -100,7 +104,7 @@ def _waiting_steps(task: WhyTask) -> Steps[list[Reason]]:
     if task.enqueued_at is not None and task.enqueued_at <= task.read_at:
         (ahead,) = yield tasks_ahead(task)
     known = {row.worker_id: row.task_names for row in names}
-    scene = _Scene(task, alive, known, control, in_flight, ahead)
+    scene = _Scene(task, alive, known, control, in_flight, ahead, kind)
     reasons = [*_own_reasons(task), *_queue_reasons(scene), *_worker_reasons(scene)]
     if not reasons:
         text = "Nothing holds it back: a worker should take it within seconds."
@@ -213,6 +217,33 @@ def _worker_reasons(scene: _Scene) -> Iterator[Reason]:
             "that takes it fails it.",
             "deploy the code that defines it, or check the modules of discover_tasks()",
         )
+    if all(row.is_draining for row in scene.serving):
+        yield Reason(
+            "draining",
+            f"Every live worker of queue {task.queue_name} drains: it finishes what it runs and "
+            "takes nothing new.",
+            f"start another: horsies worker MODULE --queues {task.queue_name}",
+        )
+        return
+    yield from _slot_reasons(scene)
+
+
+def _slot_reasons(scene: _Scene) -> Iterator[Reason]:
+    """Whether those who could run it have a place; workers of 0.2 do not tell theirs."""
+    told = [row.slots for row in scene.serving if not row.is_draining]
+    for kind, what in _KINDS.items():
+        lanes = [(slots or {}).get(kind) for slots in told]
+        counts = [(lane["slots"], lane["busy"]) for lane in lanes if lane is not None]
+        is_full = counts and len(counts) == len(told) and all(busy >= all_ for all_, busy in counts)
+        if is_full and scene.kind in (kind, None):
+            total = sum(all_ for all_, _ in counts)
+            needs = "" if scene.kind else " It waits if it needs one of them."
+            yield Reason(
+                "slots",
+                f"All {total} slots for {what} of the workers of its queue are in use, as "
+                f"of their last sign of life.{needs}",
+                "wait for one to end, or start more workers",
+            )
 
 
 def _held_reasons(task: WhyTask, owner: WorkerRow | None) -> Iterator[Reason]:
@@ -267,14 +298,14 @@ def _ended_reason(task: WhyTask) -> Reason:
             return Reason("cancelled", f"It was cancelled at {at}.")
 
 
-def _node_steps(workflow_id: str, node_id: str) -> Steps[Explanation]:
+def _node_steps(workflow_id: str, node_id: str, kind_of: KindOf) -> Steps[Explanation]:
     """Why a node of a workflow has not begun; one with a task is explained by its task."""
     rows: list[WhyNode] = yield why_node(workflow_id, node_id, [])
     if not rows:
         raise RefusedError(f"there is no node {node_id} in a workflow {workflow_id}")
     node = rows[0]
     if node.task_id is not None:
-        return (yield from why_steps(node.task_id))
+        return (yield from why_steps(node.task_id, kind_of))
     waited_for: list[WhyNode] = []
     if node.dependencies:
         waited_for = yield why_node(workflow_id, None, node.dependencies)

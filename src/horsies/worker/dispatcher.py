@@ -194,6 +194,13 @@ class Dispatcher:
             return True
         return self._lanes[task.lane - 1].executor.withdraw(task.task_id)
 
+    def slots(self) -> dict[str, dict[str, int]]:
+        """How many attempts can run at once, and how many do, by kind."""
+        return {
+            lane.kind: {"slots": lane.slots, "busy": min(lane.in_flight, lane.slots)}
+            for lane in self._lanes
+        }
+
     def has_begun(self, task: HeldTask) -> bool:
         return self._lanes[task.lane - 1].executor.begun_at(task.task_id) is not None
 

@@ -12,6 +12,7 @@ from psycopg.types.json import Jsonb
 from horsies.clock import monotonic, utc_now
 from horsies.config import AppConfig, QueueMode
 from horsies.recovery.process_identity import process_started_at
+from horsies.version import __version__
 from horsies.worker.holdings import Holdings
 from horsies.worker.service_connection import ServiceConnection
 from horsies.worker.settings import WorkerContext
@@ -71,6 +72,7 @@ class Snapshots:
             "worker_started_at": utc_now(),
             "pid_started_at": process_started_at(context.identity.pid),
             "holds_lock": holds_lock,
+            "version": __version__,
         }
 
     @property
@@ -90,6 +92,7 @@ class Snapshots:
             "cpu_percent": self._process.cpu_percent(),
             "memory_percent": self._process.memory_percent(),
             "task_names": self._names_if_due(),
+            "slots": Jsonb(self._holdings.dispatcher.slots()),
         }
         ((is_drained,),) = await self._connection.run(insert_worker_state(columns))
         self._events.on_stored()

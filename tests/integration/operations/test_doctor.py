@@ -7,8 +7,17 @@ import psycopg
 import pytest
 
 from horsies import AppConfig, Horsies, PostgresConfig
+from horsies.operations import doctor
 from horsies.operations.doctor import Finding
-from horsies.operations.doctor_reading import INDEXES, TRIGGERS, definition_of
+from horsies.operations.doctor_reading import (
+    INDEXES,
+    TRIGGERS,
+    IndexHealth,
+    ServerHealth,
+    TableHealth,
+    definition_of,
+)
+from horsies.version import __version__
 from support.apps import good
 from support.database import Database
 from support.scenes import snapshot
@@ -129,6 +138,57 @@ def test_a_silent_worker(app: Horsies, db: Database) -> None:
     assert "The worker on host-a pid 4711 has sent no sign of life for 2 min" in (
         found["worker_silent"].text
     )
+
+
+def test_a_worker_of_another_version(app: Horsies, db: Database) -> None:
+    snapshot(db, version="0.1.9")
+
+    (hint,) = [one for one in good(app.operations.doctor()) if one.check == "worker_version"]
+
+    assert hint.text == f"the worker on host-a pid 4711 runs horsies 0.1.9, this is {__version__}."
+    assert not hint.is_wrong
+
+
+KNOWN = [IndexHealth(name, True, 8192, 1.0) for name in INDEXES]
+HEALTHY = ServerHealth(
+    notify_usage=0.0, database_time=datetime.now(UTC), is_replica=False, connection_count=10,
+    connection_limit=100, has_autovacuum=True, has_counts=True, has_fsync=True,
+    has_page_writes=True, has_sync_commit=True, has_idle_limit=True, role_name="shop",
+)  # fmt: skip
+TABLE = TableHealth("horsies_tasks", 1_000, 0, None, datetime.now(UTC), False, True, True)
+
+
+@pytest.mark.parametrize(
+    ("findings", "check", "text"),
+    [
+        (doctor._server(HEALTHY._replace(connection_count=90)), "connections", "90 of 100"),
+        (doctor._server(HEALTHY._replace(notify_usage=0.5)), "notify_queue", "50% full"),
+        (doctor._server(HEALTHY._replace(has_autovacuum=False)), "autovacuum", "is off on this"),
+        (doctor._clock(timedelta(seconds=-90)), "clock", "1 min 30 s behind this machine's"),
+        (
+            doctor._tables([TABLE._replace(dead_count=60_000)], HEALTHY),
+            "dead_rows",
+            "60,000 dead rows beside 1,000 live ones; it was last vacuumed never",
+        ),
+        (
+            doctor._tables([TABLE._replace(may_read=False)], HEALTHY),
+            "grants",
+            "The role shop may not read horsies_tasks",
+        ),
+        (
+            doctor._indexes([*KNOWN, IndexHealth("own_idx", True, 2**30, 1_000.0)]),
+            "index_bloated",
+            "own_idx takes 1,024 MB for 1,000 rows",
+        ),
+    ],
+    ids=lambda value: value if isinstance(value, str) and " " not in value else "",
+)
+def test_what_cannot_be_planted_cheaply(findings: Iterator[Finding], check: str, text: str) -> None:
+    (found,) = findings
+
+    assert (found.check, found.is_wrong) == (check, True)
+    assert text in found.text
+    assert found.cure
 
 
 def test_the_lists_are_those_of_a_fresh_schema(db: Database) -> None:

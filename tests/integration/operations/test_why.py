@@ -7,7 +7,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from horsies import AppConfig, Horsies, PostgresConfig
+from horsies import AppConfig, Horsies, PostgresConfig, TaskError, TaskResult
 from support.apps import bad, good
 from support.database import FAILURE, OK, Database, at, connect, retry_options
 from support.scenes import WORKER, snapshot
@@ -168,6 +168,37 @@ def test_a_worker_that_told_no_names_is_not_blamed(app: Horsies, db: Database) -
     assert set(rules(app, waiting(db))) == {"none"}
 
 
+FULL = '{"process": {"slots": 4, "busy": 4}, "async": {"slots": 100, "busy": 1}}'
+ROOM = '{"process": {"slots": 4, "busy": 3}}'
+
+
+def test_all_slots_of_its_workers_are_in_use(app: Horsies, db: Database) -> None:
+    serve(db, slots=FULL)
+    task_id = waiting(db)
+    text = "All 4 slots for child processes of the workers of its queue are in use, as of their "
+    unknown = {"slots": f"{text}last sign of life. It waits if it needs one of them."}
+    assert rules(app, task_id) == unknown
+
+    app.task("job")(job)
+    assert rules(app, task_id) == {"slots": f"{text}last sign of life."}
+
+    snapshot(db, "another", pid=4712, slots=ROOM)
+    assert set(rules(app, task_id)) == {"none"}
+
+
+def job() -> TaskResult[None, TaskError]: ...  # type: ignore[empty-body]
+
+
+def test_its_workers_drain(app: Horsies, db: Database) -> None:
+    serve(db)
+    db.execute("insert into horsies_worker_drains (worker_id) values (%s)", WORKER)
+
+    assert rules(app, waiting(db)) == {
+        "draining": "Every live worker of queue default drains: it finishes what it runs and takes "
+        "nothing new."
+    }
+
+
 def test_its_deadline_has_passed(app: Horsies, db: Database) -> None:
     serve(db)
 
@@ -205,6 +236,27 @@ def test_a_node_waits_for_others(app: Horsies, db: Database) -> None:
     node(db, 2, "PENDING", dependencies=[0, 1])
 
     assert rules(app, "w/C") == {"waits_for_node": "It waits for node B (RUNNING)."}
+
+
+@pytest.mark.parametrize(
+    ("join", "text"), [("any", "the first of "), ("quorum", "enough of ")], ids=["any", "quorum"]
+)
+def test_a_node_waits_for_some_of_others(app: Horsies, db: Database, join: str, text: str) -> None:
+    workflow(db, "RUNNING")
+    node(db, 0, "PENDING")
+    node(db, 1, "RUNNING")
+    node(db, 2, "PENDING", dependencies=[0, 1], join_type=join)
+
+    assert rules(app, "w/C") == {
+        "waits_for_node": f"It waits for {text}nodes A (PENDING) and B (RUNNING)."
+    }
+
+
+def test_a_node_without_a_task_has_ended(app: Horsies, db: Database) -> None:
+    workflow(db, "FAILED")
+    node(db, 0, "SKIPPED")
+
+    assert rules(app, "w/A") == {"node_ended": "It has ended: SKIPPED."}
 
 
 def test_a_node_waits_for_an_event_or_its_time(app: Horsies, db: Database) -> None:

@@ -76,7 +76,7 @@ select s.worker_id, s.hostname, s.pid, s.processes, s.queues, s.tasks_running, s
         select from pg_locks l
         where l.locktype = 'advisory' and l.granted and l.objsubid = 1
           and (l.classid::bigint << 32) | l.objid::bigint = horsies_lock_key('worker:' || s.worker_id)) as is_gone,
-    horsies_now() as read_at
+    horsies_now() as read_at, exists (select from horsies_worker_drains d where d.worker_id = s.worker_id) as is_draining, s.version, s.slots
 from (select distinct on (w.worker_id) w.* from horsies_worker_states w
       where w.snapshot_at >= horsies_now() - %(window)s order by w.worker_id, w.snapshot_at desc) s
 order by s.hostname, s.pid limit 10000;
