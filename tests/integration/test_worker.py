@@ -670,7 +670,7 @@ async def test_worker_writes_a_snapshot_of_itself(new_app: NewApp, db: Database)
 
     assert (row["worker_id"], row["pid"]) == (worker.context.identity.worker_id, os.getpid())
     assert (row["queues"], row["cluster_wide_cap"]) == (["default"], 9)
-    assert row["slots"] == 7, "its only task is a coroutine"
+    assert row["slots"] == {"async": {"slots": 7, "busy": 0}}, "its only task is a coroutine"
     assert row["memory_usage_mb"] > 1
     assert row["worker_started_at"] <= row["snapshot_at"]
     assert row["recovery_config"]["check_interval_ms"] == 30_000

@@ -171,7 +171,7 @@ class Dashboard(View):
 
 def _figures(status: SystemStatus, per_minute: float) -> Text:
     alive = [worker for worker in status.workers if worker.state == "alive"]
-    slots = sum(worker.snapshot.slots for worker in alive)
+    slots = sum(worker.snapshot.slot_count for worker in alive)
     busy = sum(worker.snapshot.tasks_running for worker in alive)
     running = sum(queue.running_count for queue in status.queues)
     due = sum(queue.due.number for queue in status.queues)
@@ -203,7 +203,7 @@ def _alarms(status: SystemStatus, totals: SystemTotals) -> Iterator[str]:
         place = f"{row.hostname}:{row.pid}"
         if (row.cpu_percent or 0.0) >= _OVERLOADED_CPU:
             yield f"{place} CPU {row.cpu_percent:.0f} %"
-        elif row.tasks_claimed > row.slots and row.tasks_running >= row.slots:
+        elif row.tasks_claimed > row.slot_count <= row.tasks_running:
             yield f"{place} overloaded: {row.tasks_claimed:,} wait in it"
     if totals.stale_claims.number:
         yield f"stale claims: {totals.stale_claims}"

@@ -55,7 +55,7 @@ def figures(status: SystemStatus) -> Figures:
         alive=len(alive),
         silent=states.count("silent"),
         gone=states.count("gone"),
-        slots=sum(worker.snapshot.slots for worker in alive),
+        slots=sum(worker.snapshot.slot_count for worker in alive),
         due=sum(queue.due.number for queue in status.queues),
         has_more_due=any(queue.due.is_least for queue in status.queues),
         later=sum(queue.later.number for queue in status.queues),
