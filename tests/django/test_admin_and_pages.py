@@ -6,22 +6,27 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
+import httpx
 import pytest
 from django.contrib.auth.models import Permission, User
+from django.core.asgi import get_asgi_application
 from django.core.management import call_command
 from django.db import connection
 from django.test import Client, TestCase, override_settings
 from django.urls import reverse
 from django.utils import timezone
+from starlette.applications import Starlette
+from starlette.routing import Mount
 
 from horsies import CronSchedule, ScheduleConfig, TaskSchedule
-from horsies.contrib.django import health, testing
+from horsies.contrib.django import health, project, testing
 from horsies.contrib.django.models import ReadOnlyModel, ScheduleState, Task, TaskAttempt
 from horsies.contrib.django.testing import (
     EnqueueRecorder,
     assert_enqueued,
     run_pending,
 )
+from horsies.web import create_app
 from support.django_project.shop import tasks
 from support.django_project.shop.models import Note
 from support.eventually import eventually
@@ -311,3 +316,22 @@ def test_the_status_page_shows_one_task_to_staff(admin_client: Client, client: C
     assert "&lt;b&gt;bold&lt;/b&gt;" in page
     assert (missing.status_code, missing["Content-Type"]) == (404, "application/json")
     assert stranger.status_code == 302
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_the_dashboard_is_served_beside_django() -> None:
+    """As docs/how-to/dashboard.md says: one ASGI application, and each has its path."""
+    both = Starlette(
+        routes=[
+            Mount("/queue", create_app(project.app)),
+            Mount("/", get_asgi_application()),
+        ]
+    )
+    transport = httpx.ASGITransport(both, client=("127.0.0.1", 4711))
+    async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+        dashboard = await client.get("/queue/workers")
+        django = await client.get("/admin/login/")
+
+    assert (dashboard.status_code, django.status_code) == (200, 200)
+    assert 'href="/queue/tasks"' in dashboard.text
+    assert "Django" in django.text

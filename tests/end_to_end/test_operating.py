@@ -43,6 +43,8 @@ def test_json_has_what_programs_need(run: Run) -> None:
     assert [one["id"] for one in page["tasks"]] == [task_id(40)]
     assert page["next_before"].endswith(task_id(40))
     assert task["logs"][0]["log"] == "WARNING shop: order 40: no funds\n"
+    assert "Declined: no funds" in task["info"]["attempts"][0]["traceback"]
+    assert "  Declined: no funds" in run("task", "0028").stdout
     assert count == {"number": 4, "is_least": False}
     for command in ("status", "queues", "workers"):
         assert json.loads(run(command, "--json").stdout)

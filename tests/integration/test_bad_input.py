@@ -111,6 +111,8 @@ async def test_nul_characters_in_messages_and_logs_are_replaced(
     assert result.err_value.error_code is OperationalErrorCode.UNHANDLED_EXCEPTION
     assert result.err_value.exception["message"] == "a\x00b"
     assert "a\ufffdb" in info.attempts[0].error_message
+    assert "ValueError: a\ufffdb" in info.attempts[0].traceback
+    assert "a\ufffdb" in good(app.operations.failures())[0].message
     assert "logged\ufffdtext" in info.log
 
 

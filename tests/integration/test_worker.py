@@ -12,7 +12,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from horsies import Horsies
+from horsies import Horsies, current_task
 from horsies.config import CustomQueueConfig, QueueMode, RecoveryConfig, WorkerResilienceConfig
 from horsies.database.statement import Statement
 from horsies.result import TaskError, TaskResult
@@ -393,6 +393,32 @@ async def test_logging_of_a_task_is_stored_with_its_attempt(new_app: NewApp, db:
     assert "hello" in good(talks.info(include_log=True)).log
 
 
+async def test_every_failed_attempt_keeps_its_own_traceback(new_app: NewApp) -> None:
+    app = new_app()
+
+    @app.task(
+        "stumble",
+        retry_policy=RetryPolicy.fixed([1, 1], auto_retry_for=["STUMBLED"], jitter=False),
+        default_unhandled_error_code="STUMBLED",
+    )
+    async def stumble() -> TaskResult[int, TaskError]:
+        attempt = current_task().attempt
+        if attempt == 1:
+            raise KeyError("the first")
+        if attempt == 2:
+            raise LookupError("the second")
+        return TaskResult(ok=attempt)
+
+    handle = good(await stumble.send_async())
+    async with working(app):
+        await handle.get_async(20_000)
+    third, second, first = good(handle.info(include_attempts=True)).attempts
+
+    assert third.traceback is None
+    assert second.traceback.endswith("LookupError: the second\n")
+    assert first.traceback.endswith("KeyError: 'the first'\n")
+
+
 @pytest.mark.seed("S80")
 async def test_failure_hooks_are_called_once_per_terminal_failure(
     new_app: NewApp, db: Database
@@ -644,6 +670,7 @@ async def test_worker_writes_a_snapshot_of_itself(new_app: NewApp, db: Database)
 
     assert (row["worker_id"], row["pid"]) == (worker.context.identity.worker_id, os.getpid())
     assert (row["queues"], row["cluster_wide_cap"]) == (["default"], 9)
+    assert row["slots"] == {"async": {"slots": 7, "busy": 0}}, "its only task is a coroutine"
     assert row["memory_usage_mb"] > 1
     assert row["worker_started_at"] <= row["snapshot_at"]
     assert row["recovery_config"]["check_interval_ms"] == 30_000

@@ -1,10 +1,17 @@
 """horsies_fail_tasks: RUNNING -> FAILED, or -> PENDING for a retry, with the attempt row."""
 
+import json
 from typing import Any
 
 import pytest
 
 from support.database import FAILURE, Database, at, retry_options
+
+
+def raised(traceback: str) -> str:
+    """The stored result of a task that raised."""
+    error = {"error_code": "BROKEN", "exception": {"type": "KeyError", "traceback": traceback}}
+    return json.dumps({"ok": None, "err": error}, ensure_ascii=False, separators=(",", ":"))
 
 
 @pytest.mark.seed("S5", "S22", "S23", "S26", "S47", "S99", "S100")
@@ -38,6 +45,64 @@ def test_failure_writes_the_attempt(db: Database, outcome: str) -> None:
     assert (attempt["error_code"], attempt["error_message"]) == ("BROKEN", "broke")
     assert attempt["failed_reason"] == "exit code 1"
     assert (attempt["worker_id"], attempt["worker_pid"]) == ("worker-a", 2001)
+
+
+@pytest.mark.parametrize("delay_s", [None, 10.0], ids=["failed", "retried"])
+def test_the_attempt_keeps_the_traceback(db: Database, delay_s: float | None) -> None:
+    claim = db.running(max_retries=1)
+
+    db.fail(claim, result=raised('File "a.py", line 3\nKeyError: 7'), retry_delay_s=delay_s)
+
+    (attempt,) = db.attempts(claim.task_id)
+    assert attempt["traceback"] == 'File "a.py", line 3\nKeyError: 7'
+
+
+@pytest.mark.parametrize(
+    ("result", "kept"),
+    [
+        pytest.param("a\x00b\x00\x00", "a\ufffdb\ufffd\ufffd", id="nul"),
+        pytest.param("\\u0000 \\\x00", "\\u0000 \\\ufffd", id="backslashes"),
+        pytest.param("é😀", "é😀", id="not ascii"),
+        pytest.param("", "", id="empty"),
+        pytest.param("x" * 16_000, "x" * 16_000, id="as long as may be"),
+    ],
+)
+def test_a_traceback_is_text_that_can_be_stored(db: Database, result: str, kept: str) -> None:
+    claim = db.running()
+
+    db.fail(claim, result=raised(result))
+
+    assert db.attempts(claim.task_id)[0]["traceback"] == kept
+
+
+def test_a_long_traceback_loses_its_middle(db: Database) -> None:
+    claim = db.running()
+
+    db.fail(claim, result=raised("begin" + "x" * 100_000 + "end"))
+
+    kept = db.attempts(claim.task_id)[0]["traceback"]
+    assert kept.startswith("beginxxx")
+    assert kept.endswith("xxxend")
+    assert "\n… 84008 characters left out …\n" in kept
+    assert len(kept) < 16_100
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        '"traceback":',
+        '{"err":["traceback",{"traceback":1}]}',
+        '{"err":{"exception":{"traceback":null}}}',
+        '{"err":{"exception":{"traceback":"\\ud800"}}}',
+    ],
+)
+def test_a_result_that_is_none_of_ours_has_no_traceback(db: Database, result: str) -> None:
+    claim = db.running()
+
+    receipt = db.fail(claim, result=result)
+
+    assert receipt.outcome == "failed"
+    assert db.attempts(claim.task_id)[0]["traceback"] is None
 
 
 @pytest.mark.seed("S27", "S28", "S29", "S44", "S48", "S102")

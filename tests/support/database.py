@@ -194,8 +194,13 @@ class Database:
         return self.run(statements.complete_tasks(owner, ends))
 
     def fail(self, claim: HeldTask, *, owner: str = "worker-a", **fields: Any) -> FailReceipt:
-        values = {"attempt_outcome": "FAILED", "error_code": "BROKEN", "error_message": "broke"}
-        end = Completion(claim, FAILURE, **{**values, **fields})
+        values = {
+            "result": FAILURE,
+            "attempt_outcome": "FAILED",
+            "error_code": "BROKEN",
+            "error_message": "broke",
+        }
+        end = Completion(claim, **{**values, **fields})
         return self.run(statements.fail_tasks(owner, [end]))[0]
 
     def give_back(self, *claims: HeldTask, owner: str = "worker-a") -> list[str]:

@@ -86,6 +86,11 @@ def plant_shop(db: Database) -> None:
         attempt=1,
         log="WARNING shop: order 40: no funds\n",
     )
+    db.execute(
+        "update horsies_task_attempts set traceback = %s where task_id = %s",
+        'File "shop.py", line 7, in charge_card\nDeclined: no funds\n',
+        task_id(40),
+    )
     waiting = {"task_name": "send_newsletter", "queue_name": "mail", "created_at": at(-90)}
     for number in range(41, 44):
         db.insert(id=task_id(number), sent_at=at(-90), enqueued_at=at(-90), **waiting)

@@ -35,9 +35,14 @@ PAGES = {
     "workflows": "/workflows",
     "workflow": "{/workflows}",
     "schedules": "/schedules",
+    "schedule": "/schedules/refresh stock",
     "failures": "/failures",
     "maintenance": "/maintenance",
+    "nothing-found": "/tasks?q=task:nobody_knows",
+    "not-there": "/tasks/00000000-0000-7000-8000-000000000000",
 }
+# A busy machine takes its time until a card has failed three times.
+WITHIN_S = 300
 
 
 @contextmanager
@@ -58,16 +63,17 @@ def busy_shop() -> Iterator[str]:
 
 
 def address_of(base: str, page: str) -> str:
-    """The address of a page; of one in a list, the first link that leads below it."""
+    """The address of a page; of one in a list, the first link below it, once there is one."""
     if not page.startswith("{"):
         return base + page
     path = page.strip("{}")
-    text = httpx.get(base + path).text
     below = re.escape(path.partition("?")[0])
-    found = re.search(
-        rf'<tr data-key="[^"]+" data-row>.*?href="({below}/[0-9a-f-]{{36}})"', text, re.DOTALL
+    link = re.compile(
+        rf'<tr data-key="[^"]+" data-row>.*?href="({below}/[0-9a-f-]{{36}})"', re.DOTALL
     )
-    assert found is not None, f"nothing is listed at {page}"
+    found = eventually(
+        lambda: link.search(httpx.get(base + path, timeout=30).text), within=WITHIN_S
+    )
     return base + found[1]
 
 

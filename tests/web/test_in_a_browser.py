@@ -1,8 +1,10 @@
 """The dashboard in a real browser, with a live worker: every page and action is clicked through."""
 
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 from selenium.webdriver.common.by import By
@@ -237,8 +239,27 @@ def test_colours_are_chosen_and_kept(browser: Browser) -> None:
     browser.driver.delete_cookie("horsies_theme")
 
 
+def test_times_are_those_of_the_readers_zone(browser: Browser, shop: Any) -> None:
+    shown = {}
+    for zone in ("UTC", "Asia/Kolkata"):
+        browser.driver.execute_cdp_cmd("Emulation.setTimezoneOverride", {"timezoneId": zone})
+        browser.open(f"/tasks/{shop.ids['completed']}")
+        sent = eventually(lambda: browser.one(".timeline time[title]"))
+        shown[zone] = sent.text
+        at = datetime.fromisoformat(sent.get_attribute("datetime")).astimezone(ZoneInfo(zone))
+        assert at.strftime(":%M:%S") in sent.text
+
+    assert shown["UTC"] != shown["Asia/Kolkata"]
+
+
+OUT_OF_ITS_CARD = """
+return [...document.querySelectorAll(".card table")].some((table) => !table.closest(".scroll")
+  && table.getBoundingClientRect().right > table.closest(".card").getBoundingClientRect().right + 1)
+"""
+
+
 @pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1400, 390], ids=["wide", "phone"])
+@pytest.mark.parametrize("width", [1280, 390], ids=["wide", "phone"])
 def test_everyone_can_use_every_page(browser: Browser, shop: Any, theme: str, width: int) -> None:
     browser.driver.set_window_size(width, 900)
     browser.open("/workers")
@@ -250,6 +271,8 @@ def test_everyone_can_use_every_page(browser: Browser, shop: Any, theme: str, wi
         found[path] = browser.run(ACCESSIBILITY)
         if browser.run("return document.documentElement.scrollWidth > innerWidth"):
             found[path] += ["wider than the window"]
+        if browser.run(OUT_OF_ITS_CARD):
+            found[path] += ["a table runs out of its card"]
     browser.driver.delete_cookie("horsies_theme")
     browser.driver.set_window_size(1400, 900)
 

@@ -2,6 +2,7 @@
 
 import re
 from typing import Any
+from urllib.parse import unquote
 
 import httpx
 import pytest
@@ -9,6 +10,7 @@ from fastapi import FastAPI
 
 from horsies import Horsies
 from horsies.web import create_app
+from horsies.web.spans import SPANS
 from support.web import HOSTILE, browsing
 
 PATHS = (
@@ -95,7 +97,7 @@ async def test_a_part_is_sent_only_if_it_differs(app: Horsies) -> None:
 
 WRONG = {
     "/nowhere": (404, "There is no such page."),
-    "/tasks/ffff": (404, "there is no task ffff"),
+    "/tasks/ffff": (404, "There is no task ffff"),
     "/workers/nobody": (404, "No worker nobody was seen"),
     "/?span=2y": (400, "choose one of 5m, 30m"),
     "/queues?window=x": (400, "choose one of 5m, 1h, 24h"),
@@ -122,6 +124,17 @@ async def test_overview_shows_charts_queues_failures_and_the_database(shop: Any)
     assert '<path class="line tone-good"' in text
     assert ">explode</a>" in text  # a top failing task
     assert "paused" in text
+
+
+@pytest.mark.parametrize("span", SPANS)
+async def test_the_overview_is_of_the_time_that_is_chosen(shop: Any, span: str) -> None:
+    async with browsing(shop.app) as client:
+        text = (await client.get(f"/?span={span}")).text
+
+    recently = "24h" if span in {"7d", "30d"} else span
+    assert f"per minute, last {recently}" in text
+    assert f'span={span}" aria-current="true">{span}</a>' in text
+    assert f"ended-since:{recently}" in unquote(text)
 
 
 async def test_tasks_are_filtered_and_paged(shop: Any, monkeypatch: pytest.MonkeyPatch) -> None:

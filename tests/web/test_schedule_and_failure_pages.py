@@ -41,6 +41,8 @@ async def test_schedules_are_run_paused_and_backfilled(database_url: str) -> Non
         assert "every hour" in listed
         assert here in listed
         assert "is sent once" in await clicks.send(f"{here}/run")
+        (sent,) = good(await app.operations.tasks_async()).tasks
+        assert f'href="{here}"' in await clicks.open(f"/tasks/{sent.id}")
         assert "is paused." in await clicks.send(f"{here}/pause", reason="holidays")
         paused = await clicks.open(here)
         assert "holidays" in paused

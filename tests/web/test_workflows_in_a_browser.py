@@ -56,7 +56,7 @@ class Scene:
         """Open the small form behind a button, fill it in and send it."""
 
         def opened() -> Any:
-            button = next(one for one in self.all("summary.button") if one.text == title)
+            button = next(one for one in self.all("summary.button") if one.text == f"{title} …")
             menu = button.find_element(By.XPATH, "..")
             if menu.get_attribute("open") is None:
                 self._driver.execute_script(

@@ -29,6 +29,7 @@ from horsies import (
 )
 
 _logger = logging.getLogger("shop")
+_EXPIRED_CARD = "tok_0002"
 
 app = Horsies(
     AppConfig(
@@ -101,9 +102,9 @@ def write_receipt(order: int, address: str) -> TaskResult[str, TaskError]:
     retry_policy=RetryPolicy.fixed([5, 15], auto_retry_for=["CARD_DECLINED"], jitter=False),
 )
 def charge_card(order: int, cents: int, card_token: str) -> TaskResult[str, TaskError]:
-    """Fail now and then with an exception that a mapper turns into an error code."""
+    """Fail with an exception that a mapper turns into an error code."""
     _logger.info("charging %.2f EUR for order %d", cents / 100, order)
-    if random.random() < 0.25:
+    if card_token == _EXPIRED_CARD:
         raise CardDeclinedError(f"the bank declined {cents / 100:.2f} EUR for order {order}")
     return TaskResult(ok=f"payment-{order}")
 
@@ -220,7 +221,8 @@ def keep_busy(second: int) -> None:
     fetch_price.send_many([(number + item,) for item in range(random.randrange(2, 9))]).unwrap()
     make_thumbnail.with_options(tags=["images"]).send(f"horse-{number}.jpg").unwrap()
     write_receipt.send(number, "jockey@example.org").unwrap()
-    charge_card.with_options(tags=["shop"]).send(number, 4_200, card_token="tok_4242").unwrap()
+    card = _EXPIRED_CARD if second % 4 == 1 else "tok_4242"
+    charge_card.with_options(tags=["shop"]).send(number, 4_200, card_token=card).unwrap()
     if second % 3 == 0:
         ask_partner.send(number).unwrap()
         parse_import.send(number).unwrap()

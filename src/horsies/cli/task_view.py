@@ -10,7 +10,7 @@ from rich.text import Text
 
 from horsies.cli.operating import local
 from horsies.cli.workflow_view import shown_ids
-from horsies.drawing.task_text import holds, in_words, took
+from horsies.drawing.task_text import holds, in_words, took, tracebacks
 from horsies.drawing.workflow_text import status_text
 from horsies.operations.detail import TaskDetail
 from horsies.operations.listing import TaskPage
@@ -76,6 +76,9 @@ def print_detail(console: Console, task: TaskDetail) -> None:
     for at, what in task.timeline:
         console.print(Text.assemble("  ", (local(at), "dim"), f"  {what}"), soft_wrap=True)
     _print_result(console, task)
+    for title, traceback in tracebacks(info.attempts or ()):
+        console.print(f"\n[bold]{title}[/]")
+        console.print(Padding(Text(traceback, "dim"), (0, 0, 0, 2), expand=False))
     for log in task.logs:
         cut = ", only its end was kept" if log.is_truncated else ""
         console.print(f"\n[bold]Output of attempt {log.attempt}[/]{cut}")
@@ -108,9 +111,6 @@ def _print_result(console: Console, task: TaskDetail) -> None:
     console.print(Text.assemble("  ", (str(code), "red"), f": {error.message or ''}"))
     if task.info.failed_reason:
         console.print(Text(f"  {task.info.failed_reason}"))
-    traceback = error.exception.get("traceback") if isinstance(error.exception, dict) else None
-    if traceback:
-        console.print(Padding(Text(str(traceback).rstrip(), "dim"), (0, 0, 0, 2), expand=False))
 
 
 def print_queues(console: Console, queues: Sequence[QueueInfo]) -> None:

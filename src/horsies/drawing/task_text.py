@@ -1,13 +1,29 @@
 """What a line of a list says of a task or a worker, in words."""
 
 from collections import Counter
+from collections.abc import Iterable
 from datetime import timedelta
+from itertools import groupby
 
 from horsies.operations.queues import WorkerInfo
 from horsies.operations.statements import ListedRow
 from horsies.operations.words import duration
+from horsies.results.task_info import TaskAttemptInfo
 
 _NAMED = 3
+
+
+def tracebacks(attempts: Iterable[TaskAttemptInfo]) -> list[tuple[str, str]]:
+    """Where attempts failed, in their order; neighbours that failed alike are told once."""
+    ordered = sorted(attempts, key=lambda one: one.attempt)
+    told: list[tuple[str, str]] = []
+    for text, alike in groupby(ordered, lambda one: one.traceback):
+        numbers = [str(one.attempt) for one in alike]
+        if text and len(numbers) == 1:
+            told.append((f"Traceback of attempt {numbers[0]}", text.rstrip()))
+        elif text:
+            told.append((f"Traceback of attempts {numbers[0]} to {numbers[-1]}", text.rstrip()))
+    return told
 
 
 def in_words(task: ListedRow) -> str:

@@ -45,9 +45,19 @@ def detail_steps(task_id: str, decode: Decode) -> Steps[TaskDetail | None]:
         return None
     attempts: list[TaskAttemptInfo] = yield read_attempts(task_id)
     logs: list[TaskLog] = yield task_logs(task_id)
+    if attempts and attempts[0].traceback is None:  # of a release that stored it in results only
+        attempts[0] = replace(attempts[0], traceback=_traceback_of(info))
     info = replace(info, attempts=attempts)
     moments = sorted(_moments(info, rows[0], attempts), key=lambda moment: moment.at)
     return TaskDetail(info, rows[0], logs, moments)
+
+
+def _traceback_of(info: TaskInfo) -> str | None:
+    if info.result is None or info.result.is_ok():
+        return None
+    exception = info.result.err_value.exception
+    text = exception.get("traceback") if isinstance(exception, dict) else None
+    return str(text) if text else None
 
 
 def _moments(info: TaskInfo, row: TaskRow, attempts: Sequence[TaskAttemptInfo]) -> Iterator[Moment]:

@@ -27,6 +27,7 @@ INDEXES = [
     "horsies_tasks_in_flight_idx",
     "horsies_tasks_lease_idx",
     "horsies_tasks_next_retry_idx",
+    "horsies_tasks_other_ids_idx",
     "horsies_tasks_unique_key_idx",
     "horsies_worker_states_snapshot_at_idx",
     "horsies_worker_states_worker_idx",

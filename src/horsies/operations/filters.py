@@ -52,13 +52,15 @@ class TaskFilter:
 
     @property
     def walk(self) -> str:
-        """The index that finds them, and so their order: by id, by claim or by end."""
+        """The index that finds them, and so their order: by id, by birth, by claim or by end."""
         statuses = self.found_statuses
-        if not statuses or self.id_prefix is not None:
+        if self.id_prefix is not None:
             return "id"
+        if not statuses:
+            return "made"
         if all(status in ENDED for status in statuses):
             return "ended"
-        return "in_flight" if all(status in IN_FLIGHT for status in statuses) else "id"
+        return "in_flight" if all(status in IN_FLIGHT for status in statuses) else "made"
 
     def wanted(self, *, is_plain: bool) -> dict[str, object]:
         """What `horsies_find_tasks` takes; `is_plain` leaves out the nodes of workflows."""
@@ -89,7 +91,7 @@ class TaskFilter:
 
     @property
     def before_id(self) -> str:
-        """Where a walk by id starts."""
+        """Where a walk by id or by birth starts."""
         if self.id_prefix is not None:
             return self.id_prefix + _LAST
         return _LAST if self.sent_until is None else id_at(self.sent_until + _UNTIL_SLACK) + _LAST

@@ -23,11 +23,11 @@ class WorkerPoint(NamedTuple):
 
 
 class LoadPoint(NamedTuple):
-    """What all workers ran between `at` and the next point, and how many processes they had."""
+    """What all workers ran between `at` and the next point, and how many slots they had."""
 
     at: datetime
     running: float
-    processes: float
+    slots: float
 
 
 class EndPoint(NamedTuple):

@@ -58,7 +58,7 @@ class IdPage:
 
 
 def page_steps(wanted: TaskFilter, limit: int, before: str | None) -> Steps[TaskPage]:
-    """Newest first: by id, or by claim or end if all wanted states are in flight or ended."""
+    """Newest first: by birth, or by claim or end if all wanted states are in flight or ended."""
     if not 1 <= limit <= _MAX_PAGE:
         raise RefusedError(f"a page has 1 to {_MAX_PAGE:,} tasks, not {limit:,}")
     rows: list[ListedRow] = yield list_tasks(_search(wanted, limit + 1, before))
@@ -113,7 +113,7 @@ def _search(
     if before is None:
         return Search(wanted, limit, is_plain=is_plain)
     instant, comma, task_id = before.partition(",")
-    if wanted.walk == "id":
+    if wanted.walk == "id" or (wanted.walk == "made" and not comma):
         return Search(wanted, limit, None, before, is_plain=is_plain)
     try:
         datetime.fromisoformat(instant)

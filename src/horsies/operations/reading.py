@@ -83,6 +83,11 @@ class WorkerRow(NamedTuple):
     version: str | None
     slots: dict[str, dict[str, int]] | None
 
+    @property
+    def slot_count(self) -> int:
+        """How many attempts it can run at once; one of release 0.2 tells only its processes."""
+        return sum(kind["slots"] for kind in self.slots.values()) if self.slots else self.processes
+
 
 class InFlightTask(NamedTuple):
     """A task that a worker holds."""

@@ -155,7 +155,7 @@ class Viewing:
         return await self._look_async(history.worker_history_steps(worker_id, window))
 
     def load_history(self, window: timedelta = HOUR) -> BrokerResult[list[history.LoadPoint]]:
-        """What all workers ran over time, and how many processes they had."""
+        """What all workers ran over time, and how many slots they had."""
         return self._look(history.load_history_steps(window))
 
     async def load_history_async(

@@ -23,6 +23,8 @@ class TaskAttemptInfo:
     worker_hostname: str | None
     worker_pid: int | None
     worker_process_name: str | None
+    # Of an exception; cut in the middle when it is longer than 16,000 characters.
+    traceback: str | None = None
 
 
 class TaskProgress(NamedTuple):

@@ -89,7 +89,7 @@ class Dashboard(View):
         self._task_counts.say(self._counts("Tasks", totals.tasks))
         self._workflow_counts.say(self._counts("Workflows", totals.workflows))
         self._alerts.say(self._alarms(status, totals))
-        shares = [(p.at, 100 * p.running / p.processes) for p in load if p.processes]
+        shares = [(p.at, 100 * min(1.0, p.running / p.slots)) for p in load if p.slots]
         self._utilisation.show(Series("utilisation", shares, now, _HOUR, 100.0, " %"))
         # The last step has only begun, so it would look like a sudden fall.
         rates = [(e.at, float(_STEPS) * (e.completed + e.failed + e.expired)) for e in ends[:-1]]
@@ -171,12 +171,12 @@ class Dashboard(View):
 
 def _figures(status: SystemStatus, per_minute: float) -> Text:
     alive = [worker for worker in status.workers if worker.state == "alive"]
-    slots = sum(worker.snapshot.processes for worker in alive)
+    slots = sum(worker.snapshot.slot_count for worker in alive)
     busy = sum(worker.snapshot.tasks_running for worker in alive)
     running = sum(queue.running_count for queue in status.queues)
     due = sum(queue.due.number for queue in status.queues)
     least = "+" if any(queue.due.is_least for queue in status.queues) else ""
-    share = f"{100 * busy / slots:.0f} %" if slots else "–"
+    share = f"{100 * min(1.0, busy / slots):.0f} %" if slots else "–"
     figures = {
         "workers": f"{len(alive):,}",
         "slots": f"{slots:,}",
@@ -203,7 +203,7 @@ def _alarms(status: SystemStatus, totals: SystemTotals) -> Iterator[str]:
         place = f"{row.hostname}:{row.pid}"
         if (row.cpu_percent or 0.0) >= _OVERLOADED_CPU:
             yield f"{place} CPU {row.cpu_percent:.0f} %"
-        elif row.tasks_claimed > row.processes and row.tasks_running >= row.processes:
+        elif row.tasks_claimed > row.slot_count <= row.tasks_running:
             yield f"{place} overloaded: {row.tasks_claimed:,} wait in it"
     if totals.stale_claims.number:
         yield f"stale claims: {totals.stale_claims}"

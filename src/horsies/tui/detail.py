@@ -1,5 +1,6 @@
 """The screens of one task and one workflow: told for people, and as JSON to copy."""
 
+from abc import abstractmethod
 from typing import ClassVar, TypeVar
 
 from rich.text import Text
@@ -52,9 +53,9 @@ class Detail(Screen[None]):
     def on_mount(self) -> None:
         self._story.focus()
 
+    @abstractmethod
     async def read(self) -> None:
         """Read and draw it anew; raises `ReadError`."""
-        raise NotImplementedError
 
     def draw(self, head: Text, told: Text, whole: object) -> None:
         self._head.say(head)

@@ -5,6 +5,7 @@ from typing import Any
 from rich.text import Text
 
 from horsies.drawing.graph import graph_lines
+from horsies.drawing.task_text import tracebacks
 from horsies.drawing.workflow_text import progress
 from horsies.operations.detail import TaskDetail
 from horsies.operations.why import Explanation
@@ -37,6 +38,8 @@ def task_story(task: TaskDetail, explained: Explanation) -> Text:
         _section(text, "Result", result_text(info.result))
     if info.failed_reason:
         _section(text, "Reason", info.failed_reason)
+    for title, traceback in tracebacks(info.attempts or ()):
+        _section(text, title, traceback)
     for log in task.logs:
         lines = log.log.rstrip().splitlines()[-_LOG_LINES:]
         _section(text, f"Output of attempt {log.attempt}", "\n".join(lines))

@@ -23,7 +23,7 @@ from horsies.tui.reading import value
 from horsies.tui.tables import Cell, Column, LiveTable
 from horsies.tui.task_actions import TaskActions
 from horsies.tui.texts import Said
-from horsies.tui.view import Changed, Opened, StateFilter, View
+from horsies.tui.view import Changed, FilteredView, Opened, StateFilter, state_bindings
 
 _STATES = {
     "p": "PENDING",
@@ -64,17 +64,12 @@ class _Totals(NamedTuple):
     seen: list[WorkerInfo]
 
 
-class Tasks(View):
+class Tasks(FilteredView):
     """Totals above, the list of tasks below; Enter on a worker shows only its tasks."""
 
     hint = "status:failed task:charge_* queue:mail since:2h kwargs.order=42, or an id"
     BINDINGS: ClassVar[list[BindingType]] = [
-        *(
-            Binding(key, f"toggle_state('{status}')", status.capitalize(), show=False)
-            for key, status in _STATES.items()
-        ),
-        Binding("a", "choose(True)", "All", show=False),
-        Binding("n", "choose(False)", "None", show=False),
+        *state_bindings(_STATES),
         Binding("e", "requeue", "Enqueue"),
         Binding("E", "requeue_all", "Enqueue all", key_display="E"),
         Binding("g", "rerun", "Run again"),
@@ -82,8 +77,7 @@ class Tasks(View):
     ]
 
     def __init__(self, operations: Operations) -> None:
-        super().__init__(operations, "tasks")
-        self.states = StateFilter(_STATES, id="task-states")
+        super().__init__(operations, "tasks", StateFilter(_STATES, id="task-states"))
         self.totals = LiveTable(_TOTALS, id="task-workers")
         self._note_text = Said(id="task-note", classes="note")
         self.table = LiveTable(_COLUMNS, id="task-list")
@@ -200,14 +194,6 @@ class Tasks(View):
     def _keep_focus(self) -> None:
         """Expanding leads to the tasks, collapsing back to the workers."""
         (self.totals if self.worker is None else self.table).focus()
-
-    def action_toggle_state(self, status: str) -> None:
-        self.states.toggle(status)
-        self.post_message(Changed())
-
-    def action_choose(self, are_all: bool) -> None:
-        self.states.choose(are_all=are_all)
-        self.post_message(Changed())
 
     @property
     def _chosen(self) -> ListedRow | None:

@@ -1,9 +1,11 @@
 """What all views share: how they read, search and close, and how they ask before they change."""
 
-from collections.abc import Awaitable, Callable
+from abc import abstractmethod
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 from rich.text import Text
+from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.message import Message
 
@@ -70,9 +72,9 @@ class View(Vertical):
         for paced in self._paced:
             paced.forget()
 
+    @abstractmethod
     async def read(self) -> None:
         """Read what the view shows and draw it; raises `ReadError`."""
-        raise NotImplementedError
 
     def search(self, text: str) -> None:
         """Narrow what is shown; raises `FilterError` if the text means nothing."""
@@ -150,3 +152,32 @@ class StateFilter(Said):
                 text.append(f"○{gap}{word}", "dim")
             text.append(f" {gap}")
         self.say(text)
+
+
+def state_bindings(keys: Mapping[str, str]) -> list[BindingType]:
+    """The keys that toggle states, and those for all and none."""
+    toggles = [
+        Binding(key, f"toggle_state('{status}')", status.capitalize(), show=False)
+        for key, status in keys.items()
+    ]
+    choices = [
+        Binding("a", "choose(True)", "All", show=False),
+        Binding("n", "choose(False)", "None", show=False),
+    ]
+    return [*toggles, *choices]
+
+
+class FilteredView(View):
+    """A view of things in some states; its keys are `state_bindings`."""
+
+    def __init__(self, operations: Operations, id: str, states: StateFilter) -> None:  # noqa: A002 - as Textual names it
+        super().__init__(operations, id)
+        self.states = states
+
+    def action_toggle_state(self, status: str) -> None:
+        self.states.toggle(status)
+        self.post_message(Changed())
+
+    def action_choose(self, are_all: bool) -> None:
+        self.states.choose(are_all=are_all)
+        self.post_message(Changed())

@@ -97,7 +97,7 @@ class Workers(View):
             str(row.pid),
             self.state(worker.state),
             str(row.processes),
-            f"{row.tasks_running:,}",
+            f"{row.tasks_running:,}/{row.slot_count:,}",
             f"{row.tasks_claimed:,}",
             "" if row.cpu_percent is None else f"{row.cpu_percent:.0f} %",
             f"{row.memory_usage_mb or 0:,.0f} + {row.children_memory_mb or 0:,.0f} MB",

@@ -14,10 +14,10 @@ from horsies.operations.words import duration, moment
 from horsies.states import WorkflowStatus
 from horsies.tui.charts import bar
 from horsies.tui.reading import value
-from horsies.tui.tables import Cell, Column, LiveTable
+from horsies.tui.tables import NARROW, Cell, Column, LiveTable
 from horsies.tui.texts import Said
 from horsies.tui.themes import colour
-from horsies.tui.view import Changed, Opened, StateFilter, View
+from horsies.tui.view import FilteredView, Opened, StateFilter, state_bindings
 from horsies.tui.workflow_actions import WorkflowActions
 from horsies.workflows.listing import WorkflowFilter, WorkflowPage
 from horsies.workflows.statements import ListedWorkflow
@@ -32,36 +32,31 @@ _STATES = {
 }
 _PAGE = 200
 _BAR = 12
+_SHORT_BAR = 5
 _COLUMNS = (
     Column("id"),
     Column("name"),
     Column("status"),
     Column("nodes", is_right=True),
-    Column("done", is_right=True),
+    Column("done", is_right=True, from_width=100),
     Column("progress"),
     Column("started", from_width=100),
     Column("took", is_right=True),
 )
 
 
-class Workflows(View):
+class Workflows(FilteredView):
     """Workflows that were started by themselves, newest first."""
 
     hint = "part of a name or id"
     BINDINGS: ClassVar[list[BindingType]] = [
-        *(
-            Binding(key, f"toggle_state('{status}')", status.capitalize(), show=False)
-            for key, status in _STATES.items()
-        ),
-        Binding("a", "choose(True)", "All", show=False),
-        Binding("n", "choose(False)", "None", show=False),
+        *state_bindings(_STATES),
         Binding("s", "steer", "Pause/resume"),
         Binding("k", "cancel", "Cancel"),
     ]
 
     def __init__(self, operations: Operations) -> None:
-        super().__init__(operations, "workflows")
-        self.states = StateFilter(_STATES, id="workflow-states")
+        super().__init__(operations, "workflows", StateFilter(_STATES, id="workflow-states"))
         self._note_text = Said(id="workflow-note", classes="note")
         self.table = LiveTable(_COLUMNS, id="workflow-list")
         self.listed: dict[str, ListedWorkflow] = {}
@@ -86,6 +81,7 @@ class Workflows(View):
 
     def _row(self, row: ListedWorkflow) -> Sequence[Cell]:
         is_wide = self.app.size.width >= 130
+        width = _BAR if self.app.size.width >= NARROW else _SHORT_BAR
         share = row.done_count / row.node_count if row.node_count else 0.0
         return (
             row.id if is_wide else row.id[:13],
@@ -93,7 +89,7 @@ class Workflows(View):
             self.state(row.status),
             f"{row.node_count:,}",
             f"{row.done_count:,}",
-            Text(f"{bar(share, _BAR)} {100 * share:3.0f} %", self._shade(row.status)),
+            Text(f"{bar(share, width)} {100 * share:3.0f} %", self._shade(row.status)),
             "" if row.started_at is None else moment(row.started_at, row.read_at),
             duration(ran_for(row)),
         )
@@ -109,14 +105,6 @@ class Workflows(View):
 
     def on_data_table_row_selected(self, event: DataTable.RowSelected) -> None:
         self.post_message(Opened("workflow", str(event.row_key.value)))
-
-    def action_toggle_state(self, status: str) -> None:
-        self.states.toggle(status)
-        self.post_message(Changed())
-
-    def action_choose(self, are_all: bool) -> None:
-        self.states.choose(are_all=are_all)
-        self.post_message(Changed())
 
     @property
     def _chosen(self) -> ListedWorkflow | None:

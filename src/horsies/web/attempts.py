@@ -10,11 +10,10 @@ from horsies.results.task_info import TaskAttemptInfo
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One attempt; only the last one's error is stored in full, with its traceback."""
+    """One attempt and what it wrote."""
 
     info: TaskAttemptInfo
     log: TaskLog | None
-    traceback: str | None
 
     @property
     def took(self) -> timedelta:
@@ -32,18 +31,4 @@ def attempts_of(task: TaskDetail) -> list[Attempt]:
     """The latest first."""
     infos = sorted(task.info.attempts or (), key=lambda one: one.attempt, reverse=True)
     logs = {log.attempt: log for log in task.logs}
-    last = infos[0].attempt if infos else None
-    return [
-        Attempt(info, logs.get(info.attempt), traceback_of(task) if info.attempt == last else None)
-        for info in infos
-    ]
-
-
-def traceback_of(task: TaskDetail) -> str | None:
-    """The traceback in the task's result, if it ended with an exception."""
-    result = task.info.result
-    if result is None or result.is_ok():
-        return None
-    exception = result.err_value.exception
-    text = exception.get("traceback") if isinstance(exception, dict) else None
-    return str(text).rstrip() if text else None
+    return [Attempt(info, logs.get(info.attempt)) for info in infos]

@@ -3,6 +3,7 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from psycopg.types.json import Jsonb
 
 from horsies import Horsies
 from support.apps import bad, good
@@ -51,12 +52,14 @@ def test_a_window_that_makes_no_chart_is_refused(app: Horsies, window: timedelta
 
 def test_the_load_of_all_workers_is_summed_in_each_step(app: Horsies, db: Database) -> None:
     middle = datetime.now(UTC).replace(minute=0, second=0, microsecond=0) - timedelta(hours=1)
-    for worker, running in (("a", 1), ("a", 3), ("b", 4)):
-        snapshot(db, worker, snapshot_at=middle + timedelta(seconds=running), tasks_running=running)
+    wide = Jsonb({"async": {"slots": 100, "busy": 1}, "process": {"slots": 2, "busy": 1}})
+    for worker, running, slots in (("a", 1, wide), ("a", 3, wide), ("b", 4, None)):
+        when = middle + timedelta(seconds=running)
+        snapshot(db, worker, snapshot_at=when, tasks_running=running, slots=slots)
 
     points = good(app.operations.load_history(timedelta(hours=3)))
 
-    assert points == [(middle, 6.0, 4.0)]
+    assert points == [(middle, 6.0, 104.0)], "a worker of release 0.2 has told only its processes"
 
 
 def test_throughput_counts_what_ended_in_each_step(app: Horsies, db: Database) -> None:

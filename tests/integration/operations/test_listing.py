@@ -1,5 +1,6 @@
 """Tasks by filter: each condition, the order, the pages, and how far one search goes."""
 
+import uuid
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -11,7 +12,7 @@ from horsies.codes import BrokerErrorCode
 from horsies.ids import new_id
 from horsies.operations import listing, statements
 from horsies.operations.filter_words import parse_filter
-from horsies.operations.filters import TaskFilter
+from horsies.operations.filters import TaskFilter, id_at
 from horsies.operations.steps import perform
 from support.apps import bad, good
 from support.database import Database
@@ -103,6 +104,51 @@ def test_pages_follow_one_another_without_gap_or_repeat(app: Horsies, db: Databa
             before = page.next_before
 
         assert seen == expected
+
+
+def test_ids_that_tell_no_time_stand_where_their_rows_were_made(app: Horsies, db: Database) -> None:
+    """Those of schedules are made of a name and a slot."""
+    births = [NOW - timedelta(minutes=n) for n in range(8)]
+    ids = [
+        insert(db, created_at=made, sent_at=made, id=str(uuid.uuid4()) if n % 2 else born_at(made))
+        for n, made in enumerate(births)
+    ]
+    seen: list[str] = []
+    before = None
+    while not seen or before is not None:
+        page = good(app.operations.tasks(limit=1, before=before))
+        seen += [task.id for task in page.tasks]
+        before = page.next_before
+
+    assert seen == ids
+    assert listed(app, "since:150s") == ids[:3]
+    assert listed(app, "until:330s") == ids[6:]
+    assert good(app.operations.find_id(ids[5][:20])) == ids[5]
+
+
+def born_at(instant: datetime) -> str:
+    """An id as senders make it at this time."""
+    return f"{id_at(instant)}-7000-8000-000000000000"
+
+
+def test_a_page_reads_little_whatever_ids_there_are(app: Horsies, db: Database) -> None:
+    db.execute(
+        "insert into horsies_tasks (id, task_name, queue_name, enqueue_sha, created_at) "
+        "select case when n %% 2 = 0 then gen_random_uuid()::text "
+        "else %s || lpad(n::text, 17, '0') end, 'a', 'default', 'x', now() "
+        "from generate_series(1, 20000) n",
+        f"{id_at(NOW)}-7000-",
+    )
+    db.execute("analyze horsies_tasks")
+
+    lines = db.execute(
+        "explain (analyze, buffers, format json) "
+        "select * from horsies_find_tasks('{}', 'made', 'infinity', 'z', 50, 10000)"
+    )
+
+    plan = lines[0]["QUERY PLAN"][0]["Plan"]
+    assert plan["Actual Rows"] == 50
+    assert plan["Shared Hit Blocks"] + plan["Shared Read Blocks"] < 600, "the table has more"
 
 
 def test_ended_states_are_merged_by_their_end(app: Horsies, db: Database) -> None:

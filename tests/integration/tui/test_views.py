@@ -139,6 +139,8 @@ async def test_a_task_is_told_in_full_and_copied_as_json(shop: Shop) -> None:
     assert f"charge_card  {task_id(40)}  FAILED" in seen
     assert "11:50:04  attempt 1 failed with CARD_DECLINED after" in seen
     assert "  1  FAILED         4.0 s  CARD_DECLINED" in seen
+    assert "Traceback of attempt 1" in seen
+    assert "Declined: no funds" in seen
     assert "WARNING shop: order 40: no funds" in seen
     assert copied["row"]["kwargs"] == '{"order": 40}'
     assert copied["info"]["attempts"][0]["error_code"] == "CARD_DECLINED"
@@ -169,7 +171,7 @@ async def test_workflows_are_toggled_found_and_drawn_with_their_results(shop: Sh
     assert "load  [1, 2, 3]" in drawn
     assert copied["overview"]["workflow"]["status"] == "RUNNING"
     assert copied["results"] == {"load": "[1, 2, 3]"}
-    assert "nightly_report    RUNNING        4     1  ███           25 %" in seen
+    assert "nightly_report    RUNNING        4  █▎     25 %  2 min 10 s" in seen
     assert found == {
         "p": {"PENDING"},
         "u": {"RUNNING"},

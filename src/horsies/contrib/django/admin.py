@@ -112,7 +112,8 @@ class AttemptInline(admin.TabularInline):
 
     @admin.display(description="error")
     def message(self, attempt: TaskAttempt) -> Any:
-        return long_text(attempt.error_message)
+        parts = (attempt.error_message, attempt.traceback)
+        return long_text("\n".join(part for part in parts if part))
 
 
 class KnownNamesFilter(admin.SimpleListFilter):

@@ -213,6 +213,7 @@ class TaskAttempt(EngineModel):
     error_code = models.TextField(null=True)
     error_message = models.TextField(null=True)
     failed_reason = models.TextField(null=True)
+    traceback = models.TextField(null=True)
     worker_id = models.CharField(max_length=255, null=True)
     worker_hostname = models.CharField(max_length=255, null=True)
     worker_pid = models.IntegerField(null=True)

@@ -14,7 +14,8 @@ from horsies.web.routes import page
 from horsies.web.spans import SPANS, span_of
 from horsies.web.visit import Visit
 
-_HOUR = timedelta(hours=1)
+# Of ends that lie further back, only the charts tell.
+_RECENTLY = timedelta(days=1)
 _NAMED = 8
 
 
@@ -54,7 +55,7 @@ def figures(status: SystemStatus) -> Figures:
         alive=len(alive),
         silent=states.count("silent"),
         gone=states.count("gone"),
-        slots=sum(worker.snapshot.processes for worker in alive),
+        slots=sum(worker.snapshot.slot_count for worker in alive),
         due=sum(queue.due.number for queue in status.queues),
         has_more_due=any(queue.due.is_least for queue in status.queues),
         later=sum(queue.later.number for queue in status.queues),
@@ -145,9 +146,12 @@ async def overview(visit: Visit) -> Response:
         lambda: operations.queue_history_async(length, queue),
         age_s=5,
     )
-    status = await visit.read("status", lambda: operations.status_async(window=_HOUR), age_s=1)
+    recent = min(length, _RECENTLY)
+    status = await visit.read(
+        ("status", recent), lambda: operations.status_async(window=recent), age_s=1
+    )
     stats = await visit.read(
-        "task stats", lambda: operations.task_stats_async(window=_HOUR), age_s=5
+        ("task stats", recent), lambda: operations.task_stats_async(window=recent), age_s=5
     )
     findings = await visit.read("doctor", operations.doctor_async, age_s=60)
     return render(
@@ -161,6 +165,7 @@ async def overview(visit: Visit) -> Response:
         is_recorded=any(history.points),
         spans=SPANS,
         span=span,
+        recently=next(name for name, one in SPANS.items() if one == recent),
         queue=queue,
     )
 

@@ -68,7 +68,7 @@ async def read(visit: Visit) -> TaskDetail:
     task_id = visit.request.path_params["task_id"]
     found = await visit.read(("task", task_id), lambda: visit.operations.task_async(task_id))
     if found is None:
-        raise RefusedError(f"there is no task {task_id}", 404)
+        raise RefusedError(f"There is no task {task_id}.", 404)
     return found
 
 

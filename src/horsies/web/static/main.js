@@ -10,6 +10,9 @@ import { followSelection } from "./selection.js";
 import { followTheme } from "./theme.js";
 import { showTimes } from "./times.js";
 
+// On a phone the menu scrolls: show where the viewer is.
+document.querySelector(".top nav [aria-current]")?.scrollIntoView({ inline: "center", block: "nearest" });
+
 showTimes();
 followTheme();
 followKeys();

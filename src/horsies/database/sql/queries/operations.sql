@@ -95,13 +95,14 @@ group by b.at order by b.at;
 
 -- name: load_history
 -- All workers over time. Each step takes the newest 2,000 snapshots, and of each worker the average, so that no window is too large.
-select b.at, sum(s.running) as running, sum(s.processes) as processes
+select b.at, sum(s.running) as running, sum(s.slots) as slots
 from generate_series(date_bin(%(step)s, horsies_now() - %(window)s, timestamptz 'epoch'), horsies_now(), %(step)s) b(at)
 cross join lateral (
-    select avg(n.tasks_running)::double precision as running, avg(n.processes)::double precision as processes
-    from (select w.worker_id, w.tasks_running, w.processes from horsies_worker_states w
-          where w.snapshot_at >= b.at and w.snapshot_at < b.at + %(step)s order by w.snapshot_at desc limit 2000) n
-    group by n.worker_id) s
+    select g.running, coalesce((select sum((k.value ->> 'slots')::double precision) from jsonb_each(g.slots) k), g.processes) as slots
+    from (select avg(n.tasks_running)::double precision as running, (array_agg(n.slots))[1] as slots, avg(n.processes)::double precision as processes
+          from (select w.worker_id, w.tasks_running, w.processes, w.slots from horsies_worker_states w
+                where w.snapshot_at >= b.at and w.snapshot_at < b.at + %(step)s order by w.snapshot_at desc limit 2000) n
+          group by n.worker_id) g) s
 group by b.at order by b.at;
 
 -- name: throughput

@@ -18,7 +18,7 @@ from horsies_tasks t left join horsies_task_progress p on p.task_id = t.id where
 
 -- name: read_attempts
 select a.task_id, a.attempt, a.outcome, a.will_retry, a.started_at, a.finished_at, a.error_code, a.error_message,
-    a.failed_reason, a.worker_id, a.worker_hostname, a.worker_pid, a.worker_process_name
+    a.failed_reason, a.worker_id, a.worker_hostname, a.worker_pid, a.worker_process_name, a.traceback
 from horsies_task_attempts a where a.task_id = %(task_id)s order by a.attempt desc limit 1000;
 
 -- name: why_unfinished

@@ -1,7 +1,8 @@
 -- horsies_find_tasks: the ids of tasks that match a filter, newest first, and where the search stopped.
 -- Caller: the statements list_tasks, find_ids and count_found.  Locks: none; it only reads, so a replica will do.
 -- wanted: the filter, as operations/filters.py writes it.
--- walk: which index the search follows. 'id': the primary key, newest id first; 'in_flight': what was claimed last comes first;
+-- walk: which index the search follows. 'id': the primary key, largest id first; 'made': what was made last comes first, by the time in
+--   its id or, where an id has none, by that of the row; 'in_flight': what was claimed last comes first;
 --   'ended': what ended last comes first, for the ended states in the filter.
 -- The search goes on behind (before_at, before_id), ends after match_limit matches, and looks at examine_limit rows at most: no
 -- page is slow, however rare the matches are. A last row with is_match false says where it stopped before the end.
@@ -33,11 +34,26 @@ declare
         and ($1 -> 'arguments' is null or horsies_has_arguments(e.args, e.kwargs, $1 -> 'arguments'))
     $sql$;
     rows constant text := 'select t.*, ' || ended || ' as ended_at, %s as at from horsies_tasks t where %s order by %s';
+    -- Where a row whose id tells no time stands among those whose ids do: the expression of horsies_tasks_other_ids_idx.
+    made constant text := $sql$(overlay(lpad(to_hex(case
+        when t.created_at > '1970-01-01 00:00:00+00' and t.created_at < '9999-01-01 00:00:00+00'
+        then (extract(epoch from t.created_at at time zone 'UTC') * 1000)::bigint else 0 end), 12, '0') placing '-' from 9 for 0) || '-' || t.id)$sql$;
+    -- A page goes on behind a place, or behind a row whose id tells no time.
+    start constant text := format('case when $2 = ''infinity'' then $3 else %s end', replace(replace(made, 't.created_at', '$2'), 't.id', '$3'));
     source text;
     found_count integer;
 begin
     if walk = 'id' then
         source := format(rows, 'null::timestamptz', 't.id < $3 and t.id >= coalesce($1 ->> ''lowest_id'', '''')', 't.id desc');
+    elsif walk = 'made' then
+        -- Ordered inside, too, so that the two are merged: neither is read further than the page needs.
+        source := format('(select t.*, %s as ended_at, null::timestamptz as at, t.id::text as place from horsies_tasks t
+            where t.id < ''02'' and substr(t.id, 15, 1) = ''7'' and t.id < %s and t.id >= coalesce($1 ->> ''lowest_id'', '''')
+            order by t.id::text desc)
+            union all
+            (select t.*, %s, t.created_at, %s from horsies_tasks t
+            where (t.id >= ''02'' or substr(t.id, 15, 1) <> ''7'') and %s < %s and %s >= coalesce($1 ->> ''lowest_id'', '''')
+            order by %s desc)', ended, start, ended, made, made, start, made, made);
     elsif walk = 'in_flight' then
         source := format(rows, 't.claimed_at', 't.status in (''CLAIMED'', ''RUNNING'') and (t.claimed_at, t.id) < ($2, $3)',
             't.claimed_at desc, t.id desc');
@@ -47,10 +63,8 @@ begin
         into source
         from jsonb_array_elements_text(wanted -> 'statuses') s(status);
     end if;
-    source := format('select * from (%s) s order by s.at desc, s.id desc', source);
-    if walk = 'id' then
-        source := replace(source, 's.at desc, ', '');
-    end if;
+    source := format('select * from (%s) s order by %s', source,
+        case walk when 'id' then 's.id desc' when 'made' then 's.place desc' else 's.at desc, s.id desc' end);
 
     return query execute format('select e.id::text, e.at, true from (%s limit %s) e where %s limit %s',
         source, examine_limit, conditions, match_limit) using wanted, before_at, before_id;

@@ -14,8 +14,8 @@ begin
         md5(concat_ws(E'\n', f.task_name, f.error_code, regexp_replace(f.traceback, '0x[0-9a-f]+|[0-9]+', '#', 'g')))
     from (
         select t.id::text, t.task_name::text, t.error_code, coalesce(t.completed_at, t.failed_at, t.updated_at, t.created_at) as ended_at,
-            left(coalesce(horsies_json(t.result) -> 'err' ->> 'message', t.failed_reason), 500) as message,
-            right(horsies_json(t.result) -> 'err' -> 'exception' ->> 'traceback', 2000) as traceback
+            left(coalesce(horsies_error_text(t.result, 'message'), t.failed_reason), 500) as message,
+            right(horsies_traceback_of(t.result), 2000) as traceback
         from horsies_tasks t
         where t.status = 'FAILED' and t.status in ('COMPLETED', 'FAILED', 'CANCELLED', 'EXPIRED')
           and coalesce(t.completed_at, t.failed_at, t.updated_at, t.created_at) >= horsies_now() - since

@@ -55,9 +55,9 @@ begin
             from held h where t.id = h.id
         ), recorded as (
             insert into horsies_task_attempts (task_id, attempt, outcome, will_retry, started_at, finished_at, error_code,
-                error_message, failed_reason, worker_id, worker_hostname, worker_pid, worker_process_name)
+                error_message, failed_reason, traceback, worker_id, worker_hostname, worker_pid, worker_process_name)
             select h.id, h.attempt, h.outcome, h.will_retry, h.started_at, now_at, h.error_code,
-                h.error_message, h.failed_reason, owner_id, h.worker_hostname, h.worker_pid, h.worker_process_name
+                h.error_message, h.failed_reason, horsies_traceback_of(h.result), owner_id, h.worker_hostname, h.worker_pid, h.worker_process_name
             from held h
         )
         -- Grouped, not joined: a join of batch and batch is a loop in a loop.
