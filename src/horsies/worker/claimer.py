@@ -10,7 +10,7 @@ import logging
 import math
 import sys
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from horsies.clock import jittered, monotonic
 from horsies.recovery.statements import return_unheld_tasks
@@ -158,9 +158,7 @@ class Claimer:
         is_cut_short = any(isinstance(row, CutShort) for row in rows)
         self._counts = next((row.text for row in rows if isinstance(row, Counts)), None)
         filled = _filled_lanes(request, tasks, is_cut_short=is_cut_short)
-        # Tasks come in claim order: the last one of each queue, priority and lane is the furthest.
-        furthest = {(task.queue_name, task.priority, task.lane): task for task in tasks}
-        self._move_marks(request, [*positions, *furthest.values()], filled)
+        self._move_marks(request, [*positions, *_furthest(tasks)], filled)
         if request.is_full_scan:
             self._plan_full_scan(cost_s=monotonic() - started_at)
         batch_limit = request.limits.batch_limit
@@ -372,6 +370,11 @@ class Claimer:
         if seconds is not None:
             due_at = monotonic() + max(0.0, float(seconds))
             self._due_at = min(self._due_at or due_at, due_at)
+
+
+def _furthest(tasks: Sequence[HeldTask]) -> Iterable[HeldTask]:
+    """The last one of each queue, priority and lane: tasks come in claim order."""
+    return {(task.queue_name, task.priority, task.lane): task for task in tasks}.values()
 
 
 def _filled_lanes(
