@@ -108,7 +108,8 @@ def test_pages_follow_one_another_without_gap_or_repeat(app: Horsies, db: Databa
 
 def test_ids_that_tell_no_time_stand_where_their_rows_were_made(app: Horsies, db: Database) -> None:
     """Those of schedules are made of a name and a slot."""
-    births = [NOW - timedelta(minutes=n) for n in range(8)]
+    now = datetime.now(UTC)
+    births = [now - timedelta(minutes=n) for n in range(8)]
     ids = [
         insert(db, created_at=made, sent_at=made, id=str(uuid.uuid4()) if n % 2 else born_at(made))
         for n, made in enumerate(births)
