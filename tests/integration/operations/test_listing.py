@@ -135,7 +135,8 @@ def born_at(instant: datetime) -> str:
 def test_a_page_reads_little_whatever_ids_there_are(app: Horsies, db: Database) -> None:
     db.execute(
         "insert into horsies_tasks (id, task_name, queue_name, enqueue_sha, created_at) "
-        "select case when n %% 2 = 0 then gen_random_uuid()::text "
+        "select case n %% 3 when 0 then gen_random_uuid()::text "
+        "when 1 then overlay(gen_random_uuid()::text placing '0000' from 1 for 4) "
         "else %s || lpad(n::text, 17, '0') end, 'a', 'default', 'x', now() "
         "from generate_series(1, 20000) n",
         f"{id_at(NOW)}-7000-",
