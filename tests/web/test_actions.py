@@ -155,7 +155,7 @@ async def test_all_that_match_a_filter_are_changed(
         ({"do": "explode", "id": "x"}, "Choose what to do"),
         ({"do": "priority", "id": "x", "priority": "high"}, "A priority is a whole number"),
         ({"do": "cancel", "scope": "filter", "q": "statu:x"}, "is no filter"),
-        ({"do": "delete", "scope": "filter", "q": "status:pending"}, "delete is for tasks"),
+        ({"do": "delete", "scope": "filter", "q": "status:pending"}, "Delete is for tasks"),
     ],
 )
 async def test_a_wrong_wish_says_what_is_wrong(

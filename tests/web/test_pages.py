@@ -131,7 +131,7 @@ async def test_the_overview_is_of_the_time_that_is_chosen(shop: Any, span: str) 
     async with browsing(shop.app) as client:
         text = (await client.get(f"/?span={span}")).text
 
-    recently = "24h" if span in {"7d", "30d"} else span
+    recently = "6h" if span in {"24h", "7d", "30d"} else span
     assert f"per minute, last {recently}" in text
     assert f'span={span}" aria-current="true">{span}</a>' in text
     assert f"ended-since:{recently}" in unquote(text)

@@ -108,7 +108,8 @@ def test_pages_follow_one_another_without_gap_or_repeat(app: Horsies, db: Databa
 
 def test_ids_that_tell_no_time_stand_where_their_rows_were_made(app: Horsies, db: Database) -> None:
     """Those of schedules are made of a name and a slot."""
-    births = [NOW - timedelta(minutes=n) for n in range(8)]
+    now = datetime.now(UTC)
+    births = [now - timedelta(minutes=n) for n in range(8)]
     ids = [
         insert(db, created_at=made, sent_at=made, id=str(uuid.uuid4()) if n % 2 else born_at(made))
         for n, made in enumerate(births)
@@ -134,7 +135,8 @@ def born_at(instant: datetime) -> str:
 def test_a_page_reads_little_whatever_ids_there_are(app: Horsies, db: Database) -> None:
     db.execute(
         "insert into horsies_tasks (id, task_name, queue_name, enqueue_sha, created_at) "
-        "select case when n %% 2 = 0 then gen_random_uuid()::text "
+        "select case n %% 3 when 0 then gen_random_uuid()::text "
+        "when 1 then overlay(gen_random_uuid()::text placing '0000' from 1 for 4) "
         "else %s || lpad(n::text, 17, '0') end, 'a', 'default', 'x', now() "
         "from generate_series(1, 20000) n",
         f"{id_at(NOW)}-7000-",

@@ -15,7 +15,7 @@ from horsies.web.spans import SPANS, span_of
 from horsies.web.visit import Visit
 
 # Of ends that lie further back, only the charts tell.
-_RECENTLY = timedelta(days=1)
+_RECENTLY = timedelta(hours=6)
 _NAMED = 8
 
 

@@ -47,11 +47,12 @@ begin
         source := format(rows, 'null::timestamptz', 't.id < $3 and t.id >= coalesce($1 ->> ''lowest_id'', '''')', 't.id desc');
     elsif walk = 'made' then
         -- Ordered inside, too, so that the two are merged: neither is read further than the page needs.
-        source := format('(select t.*, %s as ended_at, null::timestamptz as at, t.id::text as place from horsies_tasks t
-            where t.id < ''02'' and substr(t.id, 15, 1) = ''7'' and t.id < %s and t.id >= coalesce($1 ->> ''lowest_id'', '''')
+        -- Rows that both would bring count as examined, and only then fall out: no page walks over more of them than it may examine.
+        source := format('(select t.*, %s as ended_at, null::timestamptz as at, t.id::text as place, substr(t.id, 15, 1) <> ''7'' as is_twice
+            from horsies_tasks t where t.id < ''02'' and t.id < %s and t.id >= coalesce($1 ->> ''lowest_id'', '''')
             order by t.id::text desc)
             union all
-            (select t.*, %s, t.created_at, %s from horsies_tasks t
+            (select t.*, %s, t.created_at, %s, false from horsies_tasks t
             where (t.id >= ''02'' or substr(t.id, 15, 1) <> ''7'') and %s < %s and %s >= coalesce($1 ->> ''lowest_id'', '''')
             order by %s desc)', ended, start, ended, made, made, start, made, made);
     elsif walk = 'in_flight' then
@@ -67,7 +68,7 @@ begin
         case walk when 'id' then 's.id desc' when 'made' then 's.place desc' else 's.at desc, s.id desc' end);
 
     return query execute format('select e.id::text, e.at, true from (%s limit %s) e where %s limit %s',
-        source, examine_limit, conditions, match_limit) using wanted, before_at, before_id;
+        source, examine_limit, conditions || case walk when 'made' then ' and not e.is_twice' else '' end, match_limit) using wanted, before_at, before_id;
     get diagnostics found_count = row_count;
     if found_count < match_limit then
         return query execute format('select e.id::text, e.at, false from (%s offset %s limit 1) e', source, examine_limit - 1)
