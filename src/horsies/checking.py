@@ -99,14 +99,10 @@ def _undecorated_builders(app: CheckedApp) -> Iterator[HorsiesError]:
 
 
 def _schedules(app: CheckedApp) -> Iterator[HorsiesError]:
-    config = app.config.schedule
-    if config is None or not config.enabled:
-        return
-    from horsies.scheduling.validate import schedule_problems
+    if app.config.schedule is not None:  # imported only where there are schedules
+        from horsies.scheduling.checks import problems_in_code
 
-    for schedule in config.schedules:
-        if schedule.enabled:
-            yield from schedule_problems(app, schedule)
+        yield from problems_in_code(app)
 
 
 def _discovered(app: CheckedApp) -> list[ModuleType]:
@@ -198,6 +194,6 @@ def _database(app: CheckedApp) -> Iterator[HorsiesError]:
 
 
 def _stored_schedules(app: CheckedApp) -> Iterator[HorsiesError]:
-    from horsies.scheduling.left_behind import left_behind_problems
+    from horsies.scheduling.checks import stored_problems
 
-    yield from left_behind_problems(app, app.get_broker().database)
+    yield from stored_problems(app, app.get_broker().database)

@@ -73,6 +73,7 @@ BROAD_EXCEPTS = {
     "worker/service.py": "the service loop",
     "worker/service_connection.py": "the service loop",
     "workflows/builders.py": "user code: workflow builders",
+    "workflows/handle.py": "bugs, also of a broker of the user's; an answer is a value",
     "workflows/reading.py": "user code: constructors of errors",
     "workflows/sending_events.py": "the user's own driver",
     "workflows/start.py": "the user's own driver; a start never raises",

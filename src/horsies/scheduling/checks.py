@@ -1,4 +1,4 @@
-"""Schedules that were added at run time, held against the code of today."""
+"""What `horsies check` asks of schedules: those in code, and those that were added at run time."""
 
 from collections.abc import Iterator
 
@@ -13,7 +13,16 @@ from horsies.scheduling.stored import read_definition
 from horsies.scheduling.validate import SchedulingApp, schedule_problems
 
 
-def left_behind_problems(app: SchedulingApp, database: Database) -> Iterator[HorsiesError]:
+def problems_in_code(app: SchedulingApp) -> Iterator[HorsiesError]:
+    """Yield what keeps the enabled schedules of the app's code from running."""
+    config = app.config.schedule
+    if config is not None and config.enabled:
+        for schedule in config.schedules:
+            if schedule.enabled:
+                yield from schedule_problems(app, schedule)
+
+
+def stored_problems(app: SchedulingApp, database: Database) -> Iterator[HorsiesError]:
     """Yield what keeps stored schedules of this app from running, such as a renamed task."""
     config = app.config.schedule
     owner = "default" if config is None else config.owner
