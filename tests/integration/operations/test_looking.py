@@ -1,13 +1,18 @@
 """One task in full, queues, task names and workers as operators see them."""
 
+import asyncio
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import psycopg
 import pytest
+from click.testing import CliRunner
+from pydantic import SecretStr
 
 from horsies import AppConfig, Horsies, PostgresConfig, TaskError, TaskResult
+from horsies.cli.main import horsies
+from horsies.codec.secrecy import MASK
 from horsies.operations.queues import WorkerInfo
 from support.apps import bad, good, working
 from support.database import Database, retry_options
@@ -56,6 +61,30 @@ async def test_a_task_is_told_from_its_sending_to_its_end(new_app: NewApp) -> No
         "attempt 1 began",
         "attempt 1 completed",
     ]
+
+
+async def test_a_secret_reaches_its_task_and_no_viewer(
+    new_app: NewApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = new_app(allow_plain_returns=True)
+    arrived: list[str] = []
+
+    @app.task("unlock")
+    async def unlock(door: int, code: SecretStr) -> None:
+        arrived.append(code.get_secret_value())
+
+    async with working(app):
+        handle = good(await unlock.send_async(7, code=SecretStr("open sesame")))
+        await handle.get_async(timeout_ms=10_000)
+    monkeypatch.setattr("horsies.cli.operating.find_app", lambda _: app)
+    shown = [
+        await asyncio.to_thread(CliRunner().invoke, horsies, ["task", handle.task_id, *options])
+        for options in ([], ["--json"])
+    ]
+
+    assert arrived == ["open sesame"]
+    assert [(one.exit_code, "sesame" in one.output) for one in shown] == [(0, False)] * 2
+    assert MASK in shown[0].output
 
 
 def test_a_retried_task_tells_why_and_what_comes(app: Horsies, db: Database) -> None:
