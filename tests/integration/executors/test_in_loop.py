@@ -1,5 +1,6 @@
 """Coroutines on the worker's loop."""
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -109,6 +110,7 @@ async def test_stop_cancels_a_call_and_lets_it_tidy_up(in_loop: Caller, tmp_path
     assert not in_loop.executor.stop("s")
 
 
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="there every call begins at once")
 async def test_a_call_stopped_before_the_loop_came_to_it_has_not_begun(
     in_loop: Caller, tmp_path: Path
 ) -> None:
@@ -119,6 +121,25 @@ async def test_a_call_stopped_before_the_loop_came_to_it_has_not_begun(
 
     assert await future == NotBegun()
     assert not begun.exists()
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="begins in the loop's next turn")
+async def test_a_call_begins_at_once(in_loop: Caller) -> None:
+    assert in_loop.submit(call("async_no_op", task_id="s")).done(), "without a turn of the loop"
+
+
+async def test_a_long_row_of_waiting_calls_that_never_wait_themselves_ends(
+    in_loop: Caller, tmp_path: Path
+) -> None:
+    """Each that ends lets the next begin: none of them on top of the other."""
+    begun, release = tmp_path / "begun", tmp_path / "release"
+    for number in range(4):
+        in_loop.submit(call("async_hold", str(begun), str(release), task_id=f"hold-{number}"))
+    waiting = [in_loop.submit(call("async_no_op", task_id=f"row-{n}")) for n in range(3_000)]
+
+    release.touch()
+
+    assert {(await one).is_ok for one in waiting} == {True}
 
 
 async def test_the_soft_limit_is_raised_where_the_coroutine_waits(
