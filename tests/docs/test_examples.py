@@ -63,7 +63,7 @@ def test_guide_examples_run(page: Path, tmp_path: Path, database_url: str) -> No
 
 def show_workflow(name: str, project: Path, url: str) -> str:
     """The screen of the workflow with this name."""
-    environment = {"HORSIES_DATABASE_URL": url, "PYTHONIOENCODING": "utf-8"}
+    environment = {"HORSIES_DATABASE_URL": url, "PYTHONIOENCODING": "utf-8", "COLUMNS": "118"}
     found = ("workflow", "list", "shop:app", "--name", name, "--json")
     listed = json.loads(run_horsies(project, *found, **environment).stdout)
     workflow_id = listed["workflows"][0]["id"]
