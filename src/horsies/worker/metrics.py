@@ -43,6 +43,7 @@ class WorkerMetrics:
         """A claim is committed: how long had its tasks been due?"""
         self.claim_sizes.observe(len(tasks))
         claim, claimed_at = "", _NEVER
+        name, queue, waits = "", "", Histogram()
         for task in tasks:
             try:
                 if task.claim != claim:  # a claim has one instant for hundreds of tasks
@@ -51,13 +52,18 @@ class WorkerMetrics:
                 waited = claimed_at - datetime.fromisoformat(task.enqueued_at)
             except ValueError:  # a row by hand, due since ever
                 continue
-            self._of(task).waits.observe(max(0.0, waited.total_seconds()))
+            if task.task_name != name or task.queue_name != queue:  # most are like the last one
+                name, queue, waits = task.task_name, task.queue_name, self._of(task).waits
+            waits.observe(max(0.0, waited.total_seconds()))
 
     def recorded(self, ended: Sequence[Recorded]) -> None:
         """Ends are committed."""
         self.write_sizes.observe(len(ended))
+        name, queue, series = "", "", _Series()
         for completion, outcome, _ in ended:
-            series = self._of(completion.task)
+            task = completion.task
+            if task.task_name != name or task.queue_name != queue:
+                name, queue, series = task.task_name, task.queue_name, self._of(task)
             series.ended[outcome] = series.ended.get(outcome, 0) + 1
             if completion.duration_s is not None:
                 series.runs.observe(completion.duration_s)
