@@ -12,10 +12,11 @@ from support.eventually import eventually_async
 
 @asynccontextmanager
 async def viewer(
-    url: str, *, size: tuple[int, int] = (120, 40), is_dark: bool = True
+    url: str | Horsies, *, size: tuple[int, int] = (120, 40), is_dark: bool = True
 ) -> AsyncIterator[Pilot[None]]:
     """A viewer without a terminal that has read its first picture."""
-    top = Top(Horsies(url), tick_rate=1, is_dark=is_dark)
+    app = url if isinstance(url, Horsies) else Horsies(url)
+    top = Top(app, tick_rate=1, is_dark=is_dark)
     top.NOTIFICATION_TIMEOUT = 600  # what was told stays until the test has read it
     try:
         async with top.run_test(size=size) as pilot:

@@ -12,6 +12,7 @@ from textual.widgets import Footer
 
 from horsies.app import Horsies
 from horsies.drawing.json_text import to_json
+from horsies.operations.detail import without_secrets
 from horsies.result import Err
 from horsies.tui.reading import value
 from horsies.tui.stories import result_text, task_story, workflow_story
@@ -99,6 +100,7 @@ class TaskScreen(Detail):
             self.draw(Text("This task was deleted."), Text(), None)
             return
         explained = value(await self.operations.why_async(self.thing_id))
+        task = without_secrets(task, self.horsies.definition(task.info.task_name))
         info = task.info
         self._task_name, self._status = info.task_name, info.status.value
         head = Text.assemble((info.task_name, "bold"), f"  {info.task_id}  ")

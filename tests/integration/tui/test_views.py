@@ -1,9 +1,11 @@
 """The five views of `horsies top`, each with its keys, on a shop with every state."""
 
 import json
+from typing import Annotated
 
 import pytest
 
+from horsies import Horsies, Secret, TaskError, TaskResult
 from horsies.tui.detail import TaskScreen, WorkflowScreen
 from horsies.tui.dialogs import Help
 from horsies.tui.tasks import Tasks
@@ -145,6 +147,23 @@ async def test_a_task_is_told_in_full_and_copied_as_json(shop: Shop) -> None:
     assert copied["row"]["kwargs"] == '{"order": 40}'
     assert copied["info"]["attempts"][0]["error_code"] == "CARD_DECLINED"
     assert copied["logs"][0]["attempt"] == 1
+
+
+async def test_what_a_task_calls_secret_is_masked(shop: Shop) -> None:
+    app = Horsies(shop.url)
+
+    @app.task("charge_card")
+    async def charge_card(order: Annotated[int, Secret]) -> TaskResult[None, TaskError]:
+        return TaskResult(ok=None)
+
+    async with viewer(app) as pilot:
+        await press(pilot, "3")
+        await search(pilot, "0028")
+        top = await press(pilot, "enter", "y")
+        seen, copied = text_of(pilot), json.loads(top.clipboard)
+
+    assert copied["row"]["kwargs"] == '{"order":"•••"}'
+    assert '"order": 40' not in seen
 
 
 async def test_workflows_are_toggled_found_and_drawn_with_their_results(shop: Shop) -> None:
