@@ -342,17 +342,21 @@ async def test_current_schema_needs_no_right_to_create(server_url: str, database
             admin.execute(f'drop role "{role}"')
 
 
-def test_index_of_a_large_table_is_left_for_the_command(database_url: str) -> None:
+@pytest.mark.parametrize(
+    "index", ["horsies_task_attempts_finished_at_brin", "horsies_tasks_other_ids_idx"]
+)
+def test_index_of_a_large_table_is_left_for_the_command(database_url: str, index: str) -> None:
     """A worker that starts must not build it, nor wait for it; an unfinished build is repeated."""
-    index = "horsies_task_attempts_finished_at_brin"
+    indexdef = f"select indexdef from pg_indexes where indexname = '{index}'".encode()
     with psycopg.connect(database_url, autocommit=True) as connection:
+        as_migrated = connection.execute(indexdef).fetchone()
         connection.execute(f"drop index {index}".encode())
         (drop, create) = missing_indexes(connection)
         assert pending(connection) == []
         assert "concurrently" in create
         assert create in pending_sql(connection)
         with psycopg.connect(database_url) as holder:
-            holder.execute("delete from horsies_task_attempts")
+            holder.execute("lock table horsies_tasks, horsies_task_attempts in row exclusive mode")
             connection.execute("set lock_timeout = '50ms'")
             with pytest.raises(psycopg.errors.LockNotAvailable):  # it waits for writers
                 connection.execute(create.encode())
@@ -360,6 +364,7 @@ def test_index_of_a_large_table_is_left_for_the_command(database_url: str) -> No
         assert missing_indexes(connection) == [drop, create], "it is there, but not valid"
         assert build_indexes(connection) == [drop, create]
         assert missing_indexes(connection) == []
+        assert connection.execute(indexdef).fetchone() == as_migrated
 
 
 def test_large_attempts_are_not_indexed_under_a_lock(empty_database_url: str) -> None:
@@ -379,7 +384,7 @@ def test_large_attempts_are_not_indexed_under_a_lock(empty_database_url: str) ->
 
         migrate(connection)
 
-        assert len(missing_indexes(connection)) == 2
+        assert len(missing_indexes(connection)) == 2, "the attempts' own"
         connection.execute("delete from horsies_tasks")
         left = connection.execute("select count(*) from horsies_task_attempts").fetchone()
     assert left == (0,)

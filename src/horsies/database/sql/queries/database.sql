@@ -58,7 +58,8 @@ select current_setting('server_version_num')::integer,
 -- name: missing_indexes
 -- What a migration leaves out where the table is large, and what an interrupted build has left unfinished.
 select w.name, w.definition from (values
-    ('horsies_task_attempts_finished_at_brin', 'horsies_task_attempts using brin (finished_at)')) w(name, definition)
+    ('horsies_task_attempts_finished_at_brin', 'horsies_task_attempts using brin (finished_at)'),
+    ('horsies_tasks_other_ids_idx', 'horsies_tasks ((overlay(lpad(to_hex(case when created_at > ''1970-01-01 00:00:00+00'' and created_at < ''9999-01-01 00:00:00+00'' then (extract(epoch from created_at at time zone ''UTC'') * 1000)::bigint else 0 end), 12, ''0'') placing ''-'' from 9 for 0) || ''-'' || id)) where id >= ''02'' or substr(id, 15, 1) <> ''7''')) w(name, definition)
 where not exists (
     select from pg_index i join pg_class c on c.oid = i.indexrelid join pg_namespace n on n.oid = c.relnamespace
     where c.relname = w.name and n.nspname = %(schema)s and i.indisvalid);
