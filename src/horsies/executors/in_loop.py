@@ -90,13 +90,14 @@ class InLoopExecutor(LocalExecutor[_Run]):
         if self._is_beginning:
             return
         self._is_beginning = True
-        for _ in range(_IN_A_ROW):
-            if not self._waiting or self._busy_count >= self._slots:
-                break
-            self._begin(self._waiting.popleft())
-        else:
-            self._loop.call_soon(self._begin_waiting)
-        self._is_beginning = False
+        try:
+            for _ in range(_IN_A_ROW):
+                if not self._waiting or self._busy_count >= self._slots:
+                    return
+                self._begin(self._waiting.popleft())
+        finally:
+            self._is_beginning = False
+        self._loop.call_soon(self._begin_waiting)
 
     async def _serve(self, run: _Run) -> None:
         call = run.call
