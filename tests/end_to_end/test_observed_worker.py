@@ -34,9 +34,10 @@ class Scene:
         tasks = (self.module.child, self.module.thread, self.module.loop)
         return {task.task_name: good(task.send(how)) for task in tasks}
 
-    def seen(self, word: str) -> Seen:
+    def seen(self, *words: str) -> Seen:
+        """What was seen under this word; under several, with the word before it."""
         lines = [json.loads(line) for line in self._observed.read_text().splitlines()]
-        return [line[1:] for line in lines if line[0] == word]
+        return [line[len(words) == 1 :] for line in lines if line[0] in words]
 
     def get(self, path: str) -> tuple[int, str]:
         """A page of the worker, whatever its status."""
@@ -98,8 +99,10 @@ def test_every_kind_of_task_is_seen_by_logs_hooks_and_middleware(scene: Scene) -
     assert {line["task_id"] for line in scene.said("working extra")} == {"of the user"}
 
     # Middleware: where the task runs, the first one outside, with the exception itself.
-    names = [seen[0] for seen in scene.seen("outer")]
-    assert (names, set(names)) == ([seen[0] for seen in scene.seen("inner")], {"child", "thread"})
+    layers = [seen[:2] for seen in scene.seen("outer", "inner")]
+    for name in ("child", "thread"):  # each runs one task after the other, beside the other kind
+        assert [layer for layer, of in layers if of == name] == ["outer", "inner"] * 3
+    assert {of for _, of in layers} == {"child", "thread"}
     assert {seen[0] for seen in scene.seen("around")} == {"loop"}
     assert {tuple(seen[:3]) for seen in scene.seen("caught")} == {
         (name, failures[name].task_id, "no horse here") for name in ("child", "thread")
