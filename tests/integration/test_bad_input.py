@@ -197,7 +197,7 @@ def test_many_sends_take_tuples_and_mappings_only(
 
 def endless() -> list[Any]:
     loop: list[Any] = []
-    loop.append(loop)
+    loop += [loop, loop]
     return loop
 
 

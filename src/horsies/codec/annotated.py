@@ -9,7 +9,7 @@ import dataclasses
 import inspect
 import re
 import types
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Annotated, Any, Literal, NewType, TypeVar, Union, cast, get_args, get_origin
 
@@ -309,20 +309,40 @@ def path_text(parts: Iterable[object]) -> str:
 def unwritable_path(value: object) -> str:
     """Where inside a value something cannot be written as JSON; "" if it is the value itself."""
     # A class that only an annotation can write is not the culprit while a value inside one is.
-    return _path(value, _is_writable_inside) or _path(value, _is_writable)
+    inside = _unwritable_inside(value, set(), 0)
+    return path_text(_unwritable_class(value) if inside is None else inside)
 
 
-def _path(value: object, is_fine: Callable[[object], bool]) -> str:
+def _unwritable_inside(value: object, looked_at: set[int], depth: int) -> list[object] | None:
+    """The way to the first value that cannot be written, whatever holds it; `None` without one."""
+    items = _items(value)
+    if not items:
+        return None if _is_writable(value) else []
+    if id(value) in looked_at or depth > _UNREADABLE_DEPTH:
+        return None
+    looked_at.add(id(value))  # once: values may hold each other, and themselves
+    for part, item in items:
+        found = _unwritable_inside(item, looked_at, depth + 1)
+        if found is not None:
+            return [part, *found]
+    has_keys = isinstance(value, collections.abc.Mapping)
+    return [] if has_keys and not _is_writable({key: 0 for key, _ in items}) else None
+
+
+def _unwritable_class(value: object) -> list[object]:
+    """The way to the innermost value that cannot be written as it is."""
     parts: list[object] = []
     while True:
-        inside = next(((part, item) for part, item in _items(value) if not is_fine(item)), None)
+        inside = next(
+            ((part, item) for part, item in _items(value) if not _is_writable(item)), None
+        )
         if inside is None or len(parts) > _UNREADABLE_DEPTH:
-            return path_text(parts)
+            return parts
         parts.append(inside[0])
         value = inside[1]
 
 
-def _items(value: object) -> Iterable[tuple[object, object]]:
+def _items(value: object) -> Sequence[tuple[object, object]]:
     if isinstance(value, BaseModel):
         return [(name, getattr(value, name)) for name in type(value).model_fields]
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
@@ -340,17 +360,6 @@ def _is_writable(value: object) -> bool:
     except Exception:  # noqa: BLE001  # user code: serializers
         return False
     return True
-
-
-def _is_writable_inside(value: object, depth: int = 0) -> bool:
-    """Whether a value, or all that it holds, can be written."""
-    if _is_writable(value):
-        return True
-    inside = list(_items(value))
-    has_keys = isinstance(value, collections.abc.Mapping)
-    if depth > _UNREADABLE_DEPTH or (has_keys and not _is_writable({key: 0 for key, _ in inside})):
-        return False
-    return bool(inside) and all(_is_writable_inside(item, depth + 1) for _, item in inside)
 
 
 def codec_for(annotation: object) -> TypeCodec:
