@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 
 from horsies import (
@@ -69,6 +70,15 @@ class Scene:
         for name, value in fields.items():
             form.find_element(By.NAME, name).send_keys(value)
         form.find_element(By.TAG_NAME, "button").click()
+
+    def scrolled(self, selector: str) -> int:
+        """How far to the right it is scrolled."""
+        return round(self.all(selector)[0].get_property("scrollLeft"))
+
+    def drag(self, selector: str, *, right: int) -> None:
+        """Drag a thing by its middle to the right."""
+        hand = ActionChains(self._driver).move_to_element(self.all(selector)[0]).click_and_hold()
+        hand.move_by_offset(right, 0).release().perform()
 
     def mistakes(self) -> Any:
         return self._driver.execute_script(ACCESSIBILITY)
@@ -147,6 +157,18 @@ def test_a_workflow_is_drawn_zoomed_unfolded_and_steered(scene: Scene) -> None:
     scene.ask("Retry")
     scene.until_shown("running again")
     assert scene.mistakes() == []
+
+
+def test_a_graph_is_moved_by_dragging(scene: Scene) -> None:
+    scene.open(f"/workflows/{start(scene, '3')}")
+    scene.until(lambda: scene.all("svg.graph"))
+    for _ in range(6):
+        scene.all('[data-step="1"]')[0].click()
+    before = scene.scrolled("[data-canvas]")
+
+    scene.drag("[data-canvas]", right=80)
+
+    assert scene.scrolled("[data-canvas]") == before - 80
 
 
 def test_a_zoom_survives_updates(scene: Scene) -> None:
