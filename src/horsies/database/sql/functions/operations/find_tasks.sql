@@ -13,6 +13,7 @@ language plpgsql stable
 set search_path from current
 set enable_seqscan = off
 set enable_bitmapscan = off
+set enable_sort = off  -- but incremental ones: a whole sort would read all that the index has
 set jit = off
 as $$
 declare
