@@ -297,8 +297,9 @@ class Horsies:
 
     def definition(self, task_name: str) -> TaskDefinition | None:
         """The definition behind a name, or `None`: names resolve only here, never by importing."""
-        if task_name in self.tasks:
-            return self.tasks[task_name].definition
+        task = self.tasks.find(task_name)
+        if task is not None:
+            return task.definition
         return None if self.resolver is None else self.resolver(task_name)
 
     def get_broker(self) -> PostgresBroker:

@@ -32,7 +32,7 @@ def written() -> Iterator[io.StringIO]:
 
 def test_lines_of_a_task_name_it_and_others_do_not(written: io.StringIO) -> None:
     logger = logging.getLogger("stable")
-    token = enter(Running(Call("t-1", "feed", 2), None, "w-1", 0.0))
+    token = enter(Running(Call("t-1", "feed", 2)), "w-1")
 
     logger.warning("inside", extra={"task_id": "of the user", "attempt": 9})
     leave(token)

@@ -62,13 +62,25 @@ class _Plan:
     required: frozenset[str]
 
 
+class _Plans(dict[int, _Plan]):
+    """Plans by the number of positional arguments, each made when it is first asked for."""
+
+    def __init__(self, make: Callable[[int], _Plan]) -> None:
+        super().__init__()
+        self._make = make
+
+    def __missing__(self, count: int) -> _Plan:
+        plan = self[count] = self._make(count)
+        return plan
+
+
 class SignatureCodec:
     """Writes and reads the arguments of one function."""
 
     def __init__(self, function: Callable[..., object], annotations: Mapping[str, object]) -> None:
         self.signature = inspect.signature(function)
         self._annotations = annotations
-        self._plans: dict[int, _Plan] = {}
+        self._plans = _Plans(self._make_plan)
 
     def encode(
         self, args: tuple[object, ...], kwargs: dict[str, object]
@@ -118,7 +130,7 @@ class SignatureCodec:
     @property
     def required_names(self) -> tuple[str, ...]:
         """The parameters without a default, in their order."""
-        required = self._plan(0).required
+        required = self._plans[0].required
         return tuple(name for name in self.signature.parameters if name in required)
 
     @property
@@ -155,7 +167,7 @@ class SignatureCodec:
 
     def _bind(self, args: tuple[object, ...], kwargs: dict[str, object]) -> _Plan:
         """Reject what the call itself would reject, without the cost of `Signature.bind`."""
-        plan = self._plan(len(args))
+        plan = self._plans[len(args)]
         if not kwargs and not plan.required:
             return plan
         if not (
@@ -198,7 +210,7 @@ class SignatureCodec:
         stored = loads(text)
         if not isinstance(stored, list):
             raise ArgumentsError("args is not a JSON array")
-        plan = self._plan(len(stored))
+        plan = self._plans[len(stored)]
         if tuple(map(type, stored)) == plan.exact:
             return tuple(stored)
         if plan.adapter is not None and '"__' not in text:
@@ -231,12 +243,6 @@ class SignatureCodec:
         if self._extra_name is None:
             raise ArgumentsError(f"got an unexpected keyword argument {name!r}")
         return self._annotations.get(self._extra_name, Any)
-
-    def _plan(self, count: int) -> _Plan:
-        plan = self._plans.get(count)
-        if plan is None:
-            plan = self._plans[count] = self._make_plan(count)
-        return plan
 
     def _make_plan(self, count: int) -> _Plan:
         named = self._positional[:count]

@@ -11,7 +11,7 @@ from typing import Any
 from horsies.clock import monotonic
 from horsies.codec.results import serialize_error_payload
 from horsies.executors.base import Call, Crashed, Delivered, Interrupted
-from horsies.executors.current import CurrentTask, Link, Running, enter, leave
+from horsies.executors.current import CurrentTask, Running, enter, leave
 from horsies.executors.host import Host
 from horsies.executors.output import storable
 from horsies.executors.soft_limit import with_soft_limit
@@ -19,27 +19,28 @@ from horsies.result import Err, OperationalErrorCode, TaskError, TaskResult
 from horsies.tasks.definition import TaskDefinition
 
 
-def run(
-    definition: TaskDefinition | None, call: Call, host: Host, link: Link | None = None
-) -> Delivered:
+def run(definition: TaskDefinition | None, running: Running, host: Host) -> Delivered:
     """Run a plain function in this thread; Interrupted and KeyboardInterrupt propagate.
 
     A copy of this process that the function has forked ends here.
     """
     is_ok = False
+    started_at = running.begun_at = monotonic()
+    token = enter(running, host.worker_id)
     try:
-        delivered = _run(definition, call, host, link)
+        delivered = _run(definition, running, host, started_at)
         is_ok = delivered.is_ok
         return delivered
     finally:
+        leave(token)
         if host.is_copy:
             os._exit(0 if is_ok else 1)
 
 
 def _run(
-    definition: TaskDefinition | None, call: Call, host: Host, link: Link | None = None
+    definition: TaskDefinition | None, running: Running, host: Host, started_at: float
 ) -> Delivered:
-    started_at = monotonic()
+    call = running.call
     if definition is None:
         return _unresolved(call, started_at)
     try:
@@ -49,9 +50,7 @@ def _run(
         args, kwargs = decoded.ok_value
         if host.begun is not None:
             host.begun.begin(call.slot)
-        running = Running(call, link, host.worker_id, started_at)
         span = host.begin_span(call)
-        token = enter(running)
         try:
             value = _called(definition, host, running, args, kwargs)
             if span is not None:
@@ -61,7 +60,6 @@ def _run(
                 span.raised(error)
             raise
         finally:
-            leave(token)
             host.left(span)
         result = definition.judge(value)
     except (Interrupted, KeyboardInterrupt):
@@ -71,9 +69,7 @@ def _run(
     return _delivered(definition, result, started_at)
 
 
-async def run_async(
-    definition: TaskDefinition | None, call: Call, host: Host, link: Link | None = None
-) -> Delivered:
+async def run_async(definition: TaskDefinition | None, running: Running, host: Host) -> Delivered:
     """Run a coroutine function.
 
     CancelledError propagates, because only the caller knows who cancelled. KeyboardInterrupt
@@ -81,19 +77,22 @@ async def run_async(
     coroutine has forked ends here, or at its next await: see `end_forked_copies_of`.
     """
     is_ok = False
+    started_at = running.begun_at = monotonic()
+    token = enter(running, host.worker_id)
     try:
-        delivered = await _run_async(definition, call, host, link)
+        delivered = await _run_async(definition, running, host, started_at)
         is_ok = delivered.is_ok
         return delivered
     finally:
+        leave(token)
         if host.is_copy:
             os._exit(0 if is_ok else 1)
 
 
 async def _run_async(
-    definition: TaskDefinition | None, call: Call, host: Host, link: Link | None = None
+    definition: TaskDefinition | None, running: Running, host: Host, started_at: float
 ) -> Delivered:
-    started_at = monotonic()
+    call = running.call
     if definition is None:
         return _unresolved(call, started_at)
     try:
@@ -103,9 +102,7 @@ async def _run_async(
         args, kwargs = decoded.ok_value
         if host.begun is not None:
             host.begun.begin(call.slot)
-        running = Running(call, link, host.worker_id, started_at)
         span = host.begin_span(call)
-        token = enter(running)
         try:
             coroutine = _called(definition, host, running, args, kwargs)
             if call.soft_timeout_ms is not None:
@@ -118,7 +115,6 @@ async def _run_async(
                 span.raised(error)
             raise
         finally:
-            leave(token)
             host.left(span)
         result = definition.judge(value)
     except (CancelledError, Interrupted, KeyboardInterrupt):

@@ -28,6 +28,7 @@ from horsies.executors.base import (
     Progress,
     SoftTimeout,
 )
+from horsies.executors.current import Running
 from horsies.executors.forked_copy import end_forked_copies_of, end_forked_copy
 from horsies.executors.frames import LONG_TEXT, FrameReader, Message, pack, pack_long
 from horsies.executors.host import Host
@@ -172,7 +173,7 @@ class _Child:
         """Whether the worker wants the current call to end."""
         return self._is_terminated or self._page.stop_sequence == self._page.begun_sequence
 
-    def report(self, call: Call, progress: Progress) -> None:
+    def report(self, progress: Progress) -> None:
         """Put it where the worker looks now and then; the answer carries the last one."""
         text = to_json(progress)
         with self._progress_lock:
@@ -200,7 +201,7 @@ class _Child:
             signal.setitimer(signal.ITIMER_REAL, call.soft_timeout_ms / 1000)
         try:
             self._is_in_function = True
-            return attempt.run(definition, call, self._host, self)
+            return attempt.run(definition, _ChildRun(call, self), self._host)
         except SoftTimeout as error:  # it arrived after the function, while encoding the result
             return attempt.from_exception(definition, call, error)
         finally:
@@ -225,7 +226,7 @@ class _Child:
 
     async def _coroutine(self, definition: TaskDefinition, call: Call) -> Delivered:
         self._task = asyncio.current_task()
-        return await attempt.run_async(definition, call, self._host, self)
+        return await attempt.run_async(definition, _ChildRun(call, self), self._host)
 
     def _restore_signals(self) -> None:
         """Set our signal handlers again where a task has replaced them."""
@@ -280,3 +281,19 @@ class _Child:
             self._output.release_surplus()
             time.sleep(BEAT_SECONDS)
         os.killpg(0, signal.SIGKILL)
+
+
+class _ChildRun(Running):
+    """The call that a child runs."""
+
+    __slots__ = ("_child",)
+
+    def __init__(self, call: Call, child: _Child) -> None:
+        super().__init__(call)
+        self._child = child
+
+    def is_ending(self) -> bool:
+        return self._child.is_ending()
+
+    def report(self, progress: Progress) -> None:
+        self._child.report(progress)

@@ -4,7 +4,6 @@ import logging
 import math
 from contextvars import ContextVar, Token
 from datetime import datetime, timedelta
-from typing import NamedTuple, Protocol
 
 from horsies.clock import monotonic, utc_now
 from horsies.executors.base import Call, Progress
@@ -15,23 +14,23 @@ _MAX_NOTE = 200
 _LARGEST = math.nextafter(math.inf, 0)
 
 
-class Link(Protocol):
-    """Connects user code with the executor that runs it."""
+class Running:
+    """A call that is run here; each executor has its own way to end it and to hear from it."""
+
+    __slots__ = ("begun_at", "call", "worker_id")
+
+    def __init__(self, call: Call) -> None:
+        self.call = call
+        self.begun_at: float | None = None
+        self.worker_id = ""
 
     def is_ending(self) -> bool:
         """Whether the executor wants the call to end."""
-        ...
+        return False
 
-    def report(self, call: Call, progress: Progress) -> None: ...
-
-
-class Running(NamedTuple):
-    """A call whose user code runs here."""
-
-    call: Call
-    link: Link | None
-    worker_id: str
-    begun_at: float
+    def report(self, progress: Progress) -> None:
+        """Take what the task says of itself; where it runs inline, nobody looks before its end."""
+        self.call.progress = progress
 
 
 _running: ContextVar[Running | None] = ContextVar("horsies_running", default=None)
@@ -43,8 +42,9 @@ class NoCurrentTaskError(RuntimeError):
     __module__ = "horsies"
 
 
-def enter(running: Running) -> Token[Running | None]:
+def enter(running: Running, worker_id: str) -> Token[Running | None]:
     """Say which call begins here."""
+    running.worker_id = worker_id
     return _running.set(running)
 
 
@@ -116,7 +116,7 @@ class CurrentTask:
         limit_ms = self._running.call.timeout_ms
         if limit_ms is None:
             return None
-        left_s = self._running.begun_at + limit_ms / 1000 - monotonic()
+        left_s = (self._running.begun_at or 0.0) + limit_ms / 1000 - monotonic()
         return utc_now() + timedelta(seconds=left_s)
 
     @property
@@ -125,8 +125,7 @@ class CurrentTask:
 
         An exception tells the task the same; this is for code that has caught it or holds it up.
         """
-        link = self._running.link
-        return link is not None and link.is_ending()
+        return self._running.is_ending()
 
     def progress(self, done: float, total: float | None = None, note: str | None = None) -> None:
         """Report how far the task is: `progress(3, 10, "third file")`.
@@ -134,12 +133,7 @@ class CurrentTask:
         It may be called as often as you like: the worker stores the latest report once a second,
         and the last one with the end of the attempt. A note is cut at 200 characters.
         """
-        call, link, *_ = self._running
-        progress = _checked(done, total, note)
-        if link is None:  # it runs inline: nobody looks before it has ended
-            call.progress = progress
-        else:
-            link.report(call, progress)
+        self._running.report(_checked(done, total, note))
 
     def log(self, message: str, *args: object, level: int = logging.INFO) -> None:
         """Log a line by the logger `horsies.task`; the output of the attempt keeps it from INFO on.

@@ -5,7 +5,6 @@ import contextvars
 import sys
 from typing import Any, Unpack
 
-from horsies.clock import monotonic
 from horsies.executors import attempt
 from horsies.executors.base import (
     Call,
@@ -19,7 +18,7 @@ from horsies.executors.base import (
 from horsies.executors.forked_copy import end_forked_copies_of
 from horsies.executors.host import Host
 from horsies.executors.local import LocalExecutor, LocalOptions, LocalRun
-from horsies.executors.own_tasks import hidden_task, hide_own_tasks, is_user_code
+from horsies.executors.own_tasks import hidden_task, hide_own_tasks
 
 # From Python 3.12 on, a coroutine begins at once instead of in the next turn of the event loop.
 _BEGINS_AT_ONCE: dict[str, Any] = {"eager_start": True} if sys.version_info >= (3, 12) else {}
@@ -82,7 +81,11 @@ class InLoopExecutor(LocalExecutor[_Run]):
         if limit_ms is not None:
             run.timers.append(self._loop.call_later(limit_ms / 1000, self._time_out, run))
         run.task = hidden_task(
-            self._loop, self._serve(run), context=self._context.copy(), **_BEGINS_AT_ONCE
+            self._loop,
+            self._serve(run),
+            name=run.call.task_name,
+            context=self._context.copy(),
+            **_BEGINS_AT_ONCE,
         )
 
     def _begin_waiting(self) -> None:
@@ -101,16 +104,14 @@ class InLoopExecutor(LocalExecutor[_Run]):
 
     async def _serve(self, run: _Run) -> None:
         call = run.call
-        if run.is_ending():  # stopped before the loop got to it
+        if run.is_stopped or run.is_timed_out or run.done is None:  # before the loop got to it
             self._end(run, None)
             return
         definition = self._definitions.get(call.task_name)
-        run.buffer = self._capture.begin()
-        run.begun_at = monotonic()
-        is_user_code.set(True)
+        run.capture = self._capture
         ended: Delivered | Crashed | None
         try:
-            ended = await attempt.run_async(definition, call, self._host, run)
+            ended = await attempt.run_async(definition, run, self._host)
         except asyncio.CancelledError as error:
             # Either we cancelled, or user code raised it: then it is an exception like any other.
             ended = None if run.is_ending() else attempt.from_exception(definition, call, error)
@@ -138,8 +139,9 @@ class InLoopExecutor(LocalExecutor[_Run]):
         if run.done is None:
             return  # abandoned earlier: drop its late result
         self._busy_count -= 1
-        self._begin_waiting()
-        if self._busy_count == 0:
+        if self._waiting:
+            self._begin_waiting()
+        elif self._busy_count == 0:
             self._idle.set()
         if run.is_timed_out and run.begun_at is not None:
             log = run.captured()

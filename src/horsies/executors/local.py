@@ -15,32 +15,27 @@ from horsies.executors.base import (
     Done,
     NotBegun,
     Outcome,
-    Progress,
     Stopped,
 )
+from horsies.executors.log_capture import CapturedRun, CaptureHandler
 from horsies.executors.log_records import add_tasks_to_records
-from horsies.executors.output import NOTHING, Captured, CaptureHandler, LogBuffer
+from horsies.executors.output import NOTHING, Captured
 
 
-class LocalRun:
+class LocalRun(CapturedRun):
     """One call on its way through a local executor."""
 
-    __slots__ = ("begun_at", "buffer", "call", "done", "is_dispatched", "is_stopped", "timers")
+    __slots__ = ("done", "is_dispatched", "is_stopped", "timers")
 
     def __init__(self, call: Call, done: Done) -> None:
-        self.call = call
+        super().__init__(call)
         self.done: Done | None = done
-        self.buffer: LogBuffer | None = None
-        self.begun_at: float | None = None
         self.is_dispatched = False  # no longer waiting for a slot
         self.is_stopped = False
         self.timers: list[asyncio.TimerHandle] = []
 
     def is_ending(self) -> bool:
         return self.is_stopped or self.done is None
-
-    def report(self, call: Call, progress: Progress) -> None:
-        call.progress = progress
 
     def captured(self) -> Captured:
         return NOTHING if self.buffer is None else self.buffer.captured()

@@ -1,4 +1,4 @@
-"""Capture what a task writes: log records in the worker, all output on fd 1 and 2 in a child.
+"""Capture what a task writes in a child: all output on fd 1 and 2.
 
 A capture keeps only the tail. Nothing here may make a task fail.
 """
@@ -12,11 +12,8 @@ import os
 import sys
 import tempfile
 import threading
-from collections import deque
-from contextvars import ContextVar
 from dataclasses import dataclass
 
-from horsies.executors.base import CaptureSettings
 from horsies.observability.logs import formatter_as_parent
 
 LINE_FORMAT = "%(levelname)s %(name)s: %(message)s"
@@ -41,68 +38,6 @@ def storable(text: str) -> str:
     if "\x00" in text or not text.isascii():
         text = text.encode("utf-8", "replace").decode().replace("\x00", "\ufffd")
     return text
-
-
-class LogBuffer:
-    """The log records of one call; it drops the oldest first."""
-
-    __slots__ = ("_dropped", "_lines", "_max_bytes", "_size", "owner")
-
-    def __init__(self, owner: "CaptureHandler", max_bytes: int) -> None:
-        self.owner = owner
-        self._max_bytes = max_bytes
-        self._lines: deque[bytes] | None = None
-        self._size = 0
-        self._dropped = False
-
-    def append(self, line: str) -> None:
-        encoded = line.encode("utf-8", "replace") + b"\n"
-        if self._lines is None:
-            self._lines = deque()
-        self._lines.append(encoded)
-        self._size += len(encoded)
-        while self._size - len(self._lines[0]) >= self._max_bytes:
-            self._size -= len(self._lines.popleft())
-            self._dropped = True
-
-    def captured(self) -> Captured:
-        if self._lines is None:
-            return NOTHING
-        is_truncated = self._dropped or self._size > self._max_bytes
-        return Captured(_text(b"".join(self._lines)[-self._max_bytes :]), is_truncated)
-
-
-_current: ContextVar[LogBuffer | None] = ContextVar("horsies_log_buffer", default=None)
-
-
-class CaptureHandler(logging.Handler):
-    """A root handler that adds each record to the buffer of the call that logged it."""
-
-    def __init__(self, settings: CaptureSettings) -> None:
-        super().__init__(logging.INFO)
-        self._settings = settings
-        self.setFormatter(logging.Formatter(LINE_FORMAT))
-
-    def install(self) -> None:
-        if self._settings.enabled:
-            logging.getLogger().addHandler(self)
-
-    def uninstall(self) -> None:
-        logging.getLogger().removeHandler(self)
-
-    def begin(self) -> LogBuffer | None:
-        """Open a buffer for the call that is about to run in this coroutine or thread."""
-        if not self._settings.enabled:
-            return None
-        buffer = LogBuffer(self, self._settings.max_bytes)
-        _current.set(buffer)
-        return buffer
-
-    def emit(self, record: logging.LogRecord) -> None:
-        buffer = _current.get()
-        if buffer is not None and buffer.owner is self:
-            with contextlib.suppress(Exception):  # user code: a record may fail to format
-                buffer.append(self.format(record))
 
 
 class OutputFile:
@@ -156,7 +91,7 @@ class OutputFile:
             size = os.fstat(self.file).st_size
             if size > 0:
                 start = max(0, size - self._max_bytes)
-                return Captured(_text(os.pread(self.file, self._max_bytes, start)), start > 0)
+                return Captured(text_of(os.pread(self.file, self._max_bytes, start)), start > 0)
         return NOTHING
 
     def echo(self) -> None:
@@ -225,5 +160,5 @@ def _stream(number: int) -> io.TextIOWrapper:
     return io.TextIOWrapper(raw, encoding="utf-8", errors="backslashreplace", write_through=True)
 
 
-def _text(tail: bytes) -> str:
+def text_of(tail: bytes) -> str:
     return tail.decode("utf-8", "replace").replace("\x00", "\ufffd")

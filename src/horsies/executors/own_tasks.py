@@ -5,11 +5,9 @@ libraries do at their end, must not meet the worker's services or the calls of o
 """
 
 import asyncio
-from contextvars import ContextVar
 from typing import Any
 
-# Tasks that user code starts inherit this with their context; only these are listed.
-is_user_code: ContextVar[bool] = ContextVar("horsies_is_user_code", default=False)
+from horsies.executors.current import running_here
 
 
 def hide_own_tasks(loop: asyncio.AbstractEventLoop) -> None:
@@ -32,6 +30,6 @@ def hidden_task(
 def _make_task(
     loop: asyncio.AbstractEventLoop, coroutine: Any, **options: Any
 ) -> "asyncio.Task[Any]":
-    if is_user_code.get():
+    if running_here() is not None:  # what user code starts inherits its context
         return asyncio.Task(coroutine, loop=loop, **options)
     return hidden_task(loop, coroutine, **options)

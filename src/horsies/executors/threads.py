@@ -100,13 +100,13 @@ class ThreadExecutor(LocalExecutor[_Run]):
 
     def _attempt(self, run: _Run, host: Host) -> Delivered | Crashed:
         """Run one call in the thread; an interruption may hit any part of this method."""
-        run.buffer = self._capture.begin()
-        run.begun_at = monotonic()
+        run.capture = self._capture
+        run.begun_at = monotonic()  # the timers need it before user code begins
         if run.call.timeout_ms is not None or run.call.soft_timeout_ms is not None:
             self._loop.call_soon_threadsafe(self._set_timers, run)
         definition = self._definitions.get(run.call.task_name)
         try:
-            return attempt.run(definition, run.call, host, run)
+            return attempt.run(definition, run, host)
         except SoftTimeout as error:  # it arrived after the function, while encoding the result
             return attempt.from_exception(definition, run.call, error)
         except KeyboardInterrupt as error:

@@ -33,6 +33,11 @@ class TaskRegistry(Mapping[str, F], Generic[F]):
             raise NotRegistered(name)
         return found[0]
 
+    def find(self, name: str) -> F | None:
+        """The task of this name, if there is one."""
+        found = self._tasks.get(name)
+        return None if found is None else found[0]
+
     def __contains__(self, name: object) -> bool:
         return name in self._tasks
 

@@ -310,6 +310,8 @@ def _recorded(
     batch: Sequence[Completion], receipts: Sequence[Receipt] | Sequence[FailReceipt]
 ) -> list[Recorded]:
     """Completions with what the database said of them; of plain successes it says nothing."""
+    if not receipts:
+        return [Recorded(completion, "completed") for completion in batch]
     by_id = {receipt.task_id: receipt for receipt in receipts}
     recorded: list[Recorded] = []
     for completion in batch:

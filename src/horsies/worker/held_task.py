@@ -81,14 +81,14 @@ class Completion(NamedTuple):
     task: HeldTask
     result: str
     ending: Ending = "complete"
+    log: str | None = None
+    log_truncated: bool = False
+    duration_s: float | None = None
     attempt_outcome: str | None = None
     error_code: str | None = None
     error_message: str | None = None
     failed_reason: str | None = None
     retry_delay_s: float | None = None
-    log: str | None = None
-    log_truncated: bool = False
-    duration_s: float | None = None
 
     @property
     def size(self) -> int:

@@ -85,10 +85,11 @@ class Lane:
         if len(self._mean_s) >= _MAX_NAMES:  # the one not seen for longest is forgotten
             self._mean_s.pop(task_name if task_name in self._mean_s else next(iter(self._mean_s)))
         mean = self._mean_s[task_name] = known + _WEIGHT * (duration_s - known)
-        # A long task counts at once, and is forgotten by and by.
+        # What is long or large counts at once, and is forgotten by and by.
         slowest = mean if self._slowest_s is None else self._slowest_s
-        self._slowest_s = max(mean, slowest + _WEIGHT * (mean - slowest))
-        self._mean_bytes = max(size, self._mean_bytes + _WEIGHT * (size - self._mean_bytes))
+        self._slowest_s = mean if mean >= slowest else slowest + _WEIGHT * (mean - slowest)
+        largest = self._mean_bytes
+        self._mean_bytes = size if size >= largest else largest + _WEIGHT * (size - largest)
 
     def pids(self, count: int, own_pid: int) -> list[int]:
         """Where the next tasks will run: pids of children, or the worker itself."""

@@ -75,13 +75,8 @@ def unstorable(task: HeldTask, reason: str) -> Completion:
 
 def _judge_delivered(task: HeldTask, delivered: Delivered, random: Random) -> Completion:
     if delivered.is_ok:
-        return Completion(
-            task,
-            delivered.result,
-            log=delivered.log,
-            log_truncated=delivered.log_truncated,
-            duration_s=delivered.duration_s,
-        )
+        log, is_cut = delivered.log, delivered.log_truncated
+        return Completion(task, delivered.result, "complete", log, is_cut, delivered.duration_s)
     return Completion(
         task,
         delivered.result,

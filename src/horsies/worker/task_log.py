@@ -33,7 +33,11 @@ class TaskLog:
     def record(self, ended: Sequence[Recorded]) -> None:
         """Log a batch of ends that are committed."""
         wanted = self._outcomes()
-        told = [one for one in ended if one.outcome in wanted or _is_unreadable(one)]
+        told = [
+            one
+            for one in ended
+            if one.outcome in wanted or (one.outcome == "failed" and _is_unreadable(one))
+        ]
         if not told:
             return
         now = monotonic()
@@ -111,7 +115,7 @@ class TaskLog:
 
 def _is_unreadable(one: Recorded) -> bool:
     """Rows that a changed signature cannot read are always told, with their ids."""
-    return one.outcome == "failed" and one.completion.error_code == _UNREADABLE
+    return one.completion.error_code == _UNREADABLE
 
 
 def _duration(one: Recorded) -> str:

@@ -115,7 +115,7 @@ async def test_progress_of_a_running_child_is_collected(start_processes: StartPr
     ],
 )
 def test_a_bad_report_is_refused(arguments: Any, problem: str) -> None:
-    task = CurrentTask(Running(call("see"), None, "", 0.0))
+    task = CurrentTask(Running(call("see")))
 
     with pytest.raises((ValueError, TypeError), match=problem):
         task.progress(*arguments)

@@ -6,6 +6,7 @@ import pytest
 
 from horsies.executors import attempt
 from horsies.executors.base import Call
+from horsies.executors.current import Running
 from horsies.executors.host import Host
 from horsies.tasks.definition import TaskDefinition
 from support.executor_tasks import TestDefinitions
@@ -20,7 +21,7 @@ def test_a_result_that_breaks_its_own_writing_is_still_answered(
     definition = TestDefinitions().get("add")
     monkeypatch.setattr(TaskDefinition, "settle_result", break_down)
 
-    delivered = attempt.run(definition, Call("t", "add", 1, "[1, 2]"), Host())
+    delivered = attempt.run(definition, Running(Call("t", "add", 1, "[1, 2]")), Host())
 
     assert (delivered.is_ok, delivered.error_code) == (False, "WORKER_SERIALIZATION_ERROR")
     assert "too deep" in json.loads(delivered.result)["err"]["message"]
