@@ -37,7 +37,7 @@ class Curves:
         for line, x, y in measure():
             lines.setdefault(line, []).append((x, y))
             self._say(f"{name}: {line}, {x:,.6g} {x_label}: {y:,.6g} {y_label}")
-        store("curves-quick" if self._is_quick else "curves", {name: lines})
+        store(RESULTS / ("curves-quick.json" if self._is_quick else "curves.json"), {name: lines})
         plot = Plot(title, x_label, y_label, lines, is_log, has_log_y=name in _LOG_Y)
         folder = RESULTS if self._is_quick else IMAGES
         write_curves(folder / f"curve-{name}.svg", plot)

@@ -4,7 +4,6 @@ import json
 import math
 import platform
 import subprocess
-import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -19,6 +18,8 @@ from benchmarks.panels import write_picture
 from benchmarks.stage import ROOT
 
 RESULTS = ROOT / "benchmarks" / "results"
+# What the guide shows, kept with the code: a run of some groups leaves the others as they were.
+FIGURES = ROOT / "benchmarks" / "figures.json"
 IMAGES = ROOT / "docs" / "images"
 PAGE = ROOT / "docs" / "concepts" / "performance.md"
 BEGIN, END = "<!-- written by make bench -->", "<!-- end -->"
@@ -67,44 +68,42 @@ def written(value: float | None) -> str:
     return f"{value:,.{0 if value >= 100 else 2 if value >= 0.1 else 4}f}"
 
 
-def machine() -> dict[str, Any]:
+def _origin() -> dict[str, str]:
     ask = ["git", "rev-parse", "--short", "HEAD"]
     commit = subprocess.run(ask, cwd=ROOT, capture_output=True, text=True, check=False)
     return {
         "at": datetime.now(UTC).isoformat(timespec="seconds"),
         "commit": commit.stdout.strip(),
         "python": platform.python_version(),
-        "machine": platform.platform(),
-        "implementation": sys.implementation.name,
     }
 
 
-def store(name: str, parts: dict[str, Any]) -> dict[str, Any]:
-    """Put parts into results/NAME.json beside those of earlier runs; all that is there now."""
-    RESULTS.mkdir(exist_ok=True)
-    path = RESULTS / f"{name}.json"
+def store(path: Path, parts: dict[str, Any]) -> dict[str, Any]:
+    """Put parts into a file of JSON beside those of earlier runs; all that is there now."""
+    path.parent.mkdir(exist_ok=True)
     known: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
-    known |= {part: {**machine(), "content": content} for part, content in parts.items()}
+    known |= {part: {**_origin(), "content": content} for part, content in parts.items()}
     path.write_text(json.dumps(known, indent=1, ensure_ascii=False) + "\n")
     return known
 
 
 def store_figures(groups: dict[str, list[Figure]], *, into: Path | None) -> None:
     """Write JSON and the charts; those of a full run also go `into` the docs."""
-    name = "targets" if into else "quick"
-    known = store(name, {group: list(map(_fields, found)) for group, found in groups.items()})
+    known = store(
+        FIGURES if into else RESULTS / "quick.json",
+        {group: list(map(_fields, found)) for group, found in groups.items()},
+    )
     bars = [
         (figure["name"], figure["ratio"])
         for part in known.values()
         for figure in part["content"]
         if figure["ratio"] is not None
     ]
+    folder = into or RESULTS
     if bars:
-        write_bars(RESULTS / f"{name}.svg", bars)
-    write_picture(RESULTS, known)
+        write_bars(folder / "targets.svg", bars)
+    write_picture(folder, known)
     if into:
-        write_bars(into / "targets.svg", bars)
-        write_picture(into, known)
         write_table(known)
 
 
@@ -119,7 +118,9 @@ def _fields(figure: Figure) -> dict[str, Any]:
 def write_table(known: dict[str, Any]) -> None:
     """Put the figures of all groups where the guide's page has room for them."""
     lines = ["| measured | figure | target | ratio | |", "|---|---:|---|---:|---|"]
-    for part in known.values():
+    for group, part in known.items():
+        day = datetime.fromisoformat(part["at"]).strftime("%-d %B %Y")
+        lines.append(f"| *{group}* ({day}, {part['commit']}, Python {part['python']}) | | | | |")
         for figure in part["content"]:
             shown = f"{written(figure['figure'])} {figure['unit']}".strip()
             ratio = "" if figure["ratio"] is None else f"{figure['ratio']:.2f}"
