@@ -19,6 +19,16 @@ from horsies.result import Err, OperationalErrorCode, TaskError, TaskResult
 from horsies.tasks.definition import TaskDefinition
 
 
+def run_alone(definition: TaskDefinition | None, call: Call, host: Host) -> Delivered:
+    """Run a call that no executor follows."""
+    return run(definition, Running(call), host)
+
+
+async def run_alone_async(definition: TaskDefinition | None, call: Call, host: Host) -> Delivered:
+    """Run a call of a coroutine function that no executor follows."""
+    return await run_async(definition, Running(call), host)
+
+
 def run(definition: TaskDefinition | None, running: Running, host: Host) -> Delivered:
     """Run a plain function in this thread; Interrupted and KeyboardInterrupt propagate.
 

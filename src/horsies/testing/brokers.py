@@ -13,7 +13,6 @@ from horsies.codec.results import AnyResult
 from horsies.config import PostgresConfig
 from horsies.database.statement import Receipt
 from horsies.executors import attempt
-from horsies.executors.current import Running
 from horsies.executors.host import Host
 from horsies.observability.trace_context import traceparent_of
 from horsies.result import Ok, RetrievalCode, TaskError, TaskResult
@@ -120,7 +119,7 @@ class _Recorder(Enqueuer):
         for number in range(1, row.max_retries + 2):
             held = _held(row, number)
             try:
-                ended: Any = attempt.run(definition, Running(held), self._host())
+                ended: Any = attempt.run_alone(definition, held, self._host())
             except KeyboardInterrupt as error:  # `crash`, as an executor takes it
                 ended = attempt.crashed_by(error)
             if not self._keep(row, judge(held, ended, random=random.Random(0))):  # noqa: S311
@@ -131,7 +130,7 @@ class _Recorder(Enqueuer):
         for number in range(1, row.max_retries + 2):
             held = _held(row, number)
             try:
-                ended: Any = await attempt.run_async(definition, Running(held), self._host())
+                ended: Any = await attempt.run_alone_async(definition, held, self._host())
             except KeyboardInterrupt as error:
                 ended = attempt.crashed_by(error)
             if not self._keep(row, judge(held, ended, random=random.Random(0))):  # noqa: S311

@@ -15,7 +15,6 @@ from horsies.app import Horsies
 from horsies.database.statement import Statement
 from horsies.executors import attempt
 from horsies.executors.base import Delivered
-from horsies.executors.current import Running
 from horsies.executors.host import Host
 from horsies.observability.trace_context import traceparent_of
 from horsies.worker.child_main import AppDefinitions
@@ -83,8 +82,8 @@ def _outcome(app: Horsies, task: HeldTask, identity: WorkerIdentity) -> Delivere
     task.traceparent = traceparent_of(task.task_options)
     definition = app.definition(task.task_name)
     if definition is not None and definition.is_coroutine:
-        return asyncio.run(attempt.run_async(definition, Running(task), host))
-    return attempt.run(definition, Running(task), host)
+        return asyncio.run(attempt.run_alone_async(definition, task, host))
+    return attempt.run_alone(definition, task, host)
 
 
 def _record(run: Run, identity: WorkerIdentity, completion: Completion) -> None:
