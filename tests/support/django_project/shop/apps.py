@@ -1,8 +1,30 @@
 """A user's app with one table and tasks."""
 
+from typing import Any
+
 from django.apps import AppConfig
+from django.conf import settings
 
 
 class ShopConfig(AppConfig):
     name = "support.django_project.shop"
     label = "shop"
+
+    def ready(self) -> None:
+        if getattr(settings, "NOTE_SIGNALS", False):
+            from horsies.contrib.django import compat
+
+            compat.task_started.connect(note_started)
+            compat.task_finished.connect(note_finished)
+
+
+def note_started(task_result: Any, **_others: Any) -> None:
+    from support.django_project.shop.tasks import note
+
+    note(f"started {task_result.id}")
+
+
+def note_finished(task_result: Any, **_others: Any) -> None:
+    from support.django_project.shop.tasks import note
+
+    note(f"finished {task_result.id} {task_result.status}")
