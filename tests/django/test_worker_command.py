@@ -278,6 +278,23 @@ def test_e27_a_late_success_does_not_undo_a_cancellation() -> None:
     assert (status(result), result_of(result).status) == ("CANCELLED", "FAILED")
 
 
+def test_the_whole_command_line_is_there_with_the_projects_app(committed: None) -> None:
+    waiting = tasks.add.enqueue(1, 2)
+    (cancelled, listed, workflows) = (
+        manage("horsies", *words)
+        for words in (
+            ("cancel", "--id", waiting.id, "--by", "ann", "--reason", "sold out"),
+            ("audit", "--json"),
+            ("workflow", "list", "--json"),
+        )
+    )
+
+    assert [one.returncode for one in (cancelled, listed, workflows)] == [0, 0, 0], cancelled.stderr
+    assert status(waiting) == "CANCELLED"
+    (entry,) = json.loads(listed.stdout)
+    assert (entry["done_by"], entry["action"], entry["reason"]) == ("ann", "cancel", "sold out")
+
+
 @pytest.mark.acceptance("E-24")
 @pytest.mark.slow
 @pytest.mark.faults
