@@ -36,6 +36,7 @@ from support import cluster
 from support.django_processes import manage
 from support.django_project import urls
 from support.django_project.settings import database
+from support.django_project.shop.models import Note
 from support.eventually import eventually
 
 JOBS = "support.django_project.shop.jobs"
@@ -61,6 +62,10 @@ def done(name: str, **args: Any) -> Task:
     """The task after it has run here."""
     task_id = make(name, **args)
     run_pending()
+    return Task.objects.get(id=task_id)
+
+
+def the_task(task_id: uuid.UUID) -> Task:
     return Task.objects.get(id=task_id)
 
 
@@ -134,7 +139,7 @@ class TestE33TheThirtyBehaviours:
 
         assert (task.status, task.output) == (Task.COMPLETED, "0;1;2;")
 
-    @pytest.mark.seed("S77", "S80")
+    @pytest.mark.seed("S74", "S77", "S80")
     def test_e33_a_failure_keeps_class_and_traceback(self) -> None:
         errors: list[Any] = []
 
@@ -262,6 +267,31 @@ class TestE33TheThirtyBehaviours:
         assert detail.status_code == 200
         assert 'name="task"' in add
         assert 'name="task"' in again, "the add form must not become read-only"
+
+
+@pytest.mark.acceptance("E-33")
+@pytest.mark.seed("S83", "S88")
+def test_e33_the_worker_tells_of_ends_that_the_child_cannot(
+    start_worker: Callable[..., Any],
+) -> None:
+    limits = {"TASK_TIMEOUT": 1, "TERMINATE_GRACE": 0.5}
+    start_worker(
+        "--processes",
+        "2",
+        HORSIES_DJANGO_SETTINGS=json.dumps({"HORSIES": limits, "NOTE_SIGNALS": True}),
+    )
+    late, left = make("sleep", seconds=60), make("leave", code=3)
+
+    eventually(lambda: Note.objects.count() == 2, within=30)
+
+    assert set(Note.objects.values_list("text", flat=True)) == {
+        f"failed {late} {TimeoutError('Task exceeded 1s timeout')!r}",
+        f"failed {left} None",
+    }
+    assert [(one.status, one.error, one.worker_pid) for one in map(the_task, (late, left))] == [
+        (Task.FAILED, "Task timed out after 1 seconds", None),
+        (Task.FAILED, "Worker subprocess exited with code 3", None),
+    ]
 
 
 @pytest.mark.acceptance("E-34")

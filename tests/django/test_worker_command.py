@@ -15,6 +15,7 @@ from django.utils import timezone
 
 from horsies.contrib.django.actions import cancel
 from horsies.contrib.django.compat import task_backends
+from horsies.contrib.django.conf import SETTINGS
 from horsies.contrib.django.models import Task
 from horsies.contrib.django.testing import WorkerProcess, run_pending
 from support import cluster
@@ -137,15 +138,16 @@ def test_e23_a_killed_worker_is_noticed_by_another(start_worker: Start) -> None:
     killed = start_worker("--processes", "1", **environ)
     lost = tasks.take.enqueue(60, "lost")
     begun("lost")
-    running = Task.objects.get(pk=lost.id)
+    pid = Task.objects.get(pk=lost.id).worker_pid
     cluster.kill_process(killed.pid)
+    left = Task.objects.get(pk=lost.id)
     start_worker("--processes", "1", **environ)
 
     # Far below the threshold that holds without a setting, five minutes.
     eventually(lambda: status(lost) == "FAILED", within=20)
 
-    assert running.status == "RUNNING"
-    assert running.worker_pid
+    assert (left.status, left.worker_pid) == ("RUNNING", pid)
+    assert pid
     (error,) = result_of(lost).errors
     assert error.exception_class.__name__ == "WorkerCrashed"
     assert "no longer running" in error.traceback
@@ -231,18 +233,20 @@ def test_e25_connections_do_not_pile_up(start_worker: Start) -> None:
 @pytest.mark.seed("S81", "S82", "S83")
 def test_e26_time_limits_end_what_ignores_them(start_worker: Start) -> None:
     start_worker(
-        "--processes", "2", HORSIES_DJANGO_SETTINGS=settings(TERMINATE_GRACE=0.5, TASK_TIMEOUT=60)
+        "--processes", "3", HORSIES_DJANGO_SETTINGS=settings(TERMINATE_GRACE=2, TASK_TIMEOUT=60)
     )
-    stuck = tasks.ignore_the_end.enqueue(60)
-    beside = tasks.take.enqueue(3, "beside")
+    stuck, polite = tasks.ignore_the_end.enqueue(60), tasks.take_too_long.enqueue()
+    beside = tasks.take.enqueue(4, "beside")
 
-    eventually(lambda: status(stuck) == "FAILED", within=30)
+    eventually(lambda: status(stuck) == status(polite) == "FAILED", within=30)
     eventually(lambda: status(beside) == "COMPLETED", within=30)
 
     (error,) = result_of(stuck).errors
     eventually(lambda: is_gone(Note.objects.get(text="ignoring").pid), within=10)
     assert error.traceback == "Task timed out after 1 seconds"
     assert error.exception_class.__name__ == "TaskTimeout"
+    assert Note.objects.filter(text="asked to end").exists(), "SIGTERM comes first"
+    assert SETTINGS["TERMINATE_GRACE"].default == 5
 
 
 @pytest.mark.acceptance("E-27")

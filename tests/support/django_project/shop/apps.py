@@ -13,9 +13,11 @@ class ShopConfig(AppConfig):
     def ready(self) -> None:
         if getattr(settings, "NOTE_SIGNALS", False):
             from horsies.contrib.django import compat
+            from horsies.contrib.django.simple_queue import signals
 
             compat.task_started.connect(note_started)
             compat.task_finished.connect(note_finished)
+            signals.on_failure.connect(note_failure)
 
 
 def note_started(task_result: Any, **_others: Any) -> None:
@@ -28,3 +30,9 @@ def note_finished(task_result: Any, **_others: Any) -> None:
     from support.django_project.shop.tasks import note
 
     note(f"finished {task_result.id} {task_result.status}")
+
+
+def note_failure(task: Any, error: Any, **_others: Any) -> None:
+    from support.django_project.shop.tasks import note
+
+    note(f"failed {task.id} {error!r}")
