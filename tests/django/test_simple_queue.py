@@ -294,6 +294,29 @@ def test_e33_the_worker_tells_of_ends_that_the_child_cannot(
     ]
 
 
+@pytest.mark.acceptance("E-33")
+@pytest.mark.seed("S85", "S87")
+def test_e33_a_sweep_by_hand_tells_of_the_runs_of_dead_workers(committed: None) -> None:
+    task_id = make("add", a=1, b=2)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "update horsies_tasks set status = 'RUNNING', claimed_by_worker_id = 'elsewhere',"
+            " worker_pid = 4194303, worker_hostname = 'elsewhere',"
+            " started_at = now() - interval '1 hour', claimed_at = now() - interval '1 hour'"
+            " where id = %s",
+            [str(task_id)],
+        )
+
+    with heard() as told:
+        monitor.detect_orphaned_tasks()
+        eventually(lambda: told, within=10)
+
+    orphan = the_task(task_id)
+    assert told == ["on_failure"]
+    assert (orphan.status, orphan.worker_pid) == (Task.FAILED, None)
+    assert orphan.error == "Task failed: worker process (PID 4194303) no longer running"
+
+
 @pytest.mark.acceptance("E-34")
 @pytest.mark.seed("S75", "S90")
 @pytest.mark.django_db
