@@ -313,6 +313,32 @@ def test_schedules_run_now(admin_client: Client, committed: None) -> None:
     assert noted == [("admin", "run", "schedule nightly", "it was left out")]
 
 
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    "urls", ["support.django_project.urls", "support.django_project.admin_urls"]
+)
+def test_every_list_of_the_admin_is_shown(admin_client: Client, urls: str) -> None:
+    """Also in a project that does not include our pages."""
+    result = tasks.add.enqueue(1, 2)
+    create_task("support.django_project.shop.jobs.nothing", {})
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "insert into horsies_worker_states (worker_id, snapshot_at, hostname, pid, processes,"
+            " max_claim_batch, max_claim_per_worker, queues, tasks_running, tasks_claimed,"
+            " worker_started_at) select 'w' || n, now() - n * interval '1 hour', 'host', n, 1, 1, 1"
+            ", '{default}', 0, 0, now() from generate_series(0, 1) n"
+        )
+    lists = ("task", "workerstate", "schedulestate", "workflow")
+    paths = [f"/admin/horsies/{name}/" for name in lists]
+    paths += ["/admin/django_simple_queue/task/", f"/admin/horsies/task/{result.id}/change/"]
+    with override_settings(ROOT_URLCONF=urls):
+        pages = [admin_client.get(path) for path in paths]
+
+    assert [page.status_code for page in pages] == [200] * 6
+    text = pages[1].content.decode()
+    assert (text.count(">Live<"), text.count(">Stale<")) == (1, 1)
+
+
 def ask_health(*options: str) -> tuple[int, dict[str, Any]]:
     """The exit code and the answer of the command."""
     said = io.StringIO()
@@ -468,6 +494,9 @@ def test_models_are_read_only() -> None:
             write()
     assert row.cancel()
     assert row.requeue()
+    run_pending()
+    row.refresh_from_db()
+    assert (row.result, row.output) == (3, "3")
 
 
 @pytest.mark.django_db

@@ -90,7 +90,9 @@ async def test_e09_an_async_view_enqueues_and_reads(async_client: Any, committed
     answer = await async_client.get("/shop/add")
 
     found = await tasks.add.aget_result(answer.json()["id"])
+    many = await task_backends["default"].aenqueue_many([(tasks.add, (n, n), {}) for n in (1, 2)])
     assert answer.json() == {"args": [2, 3], "status": "READY", "id": found.id}
+    assert [(await tasks.add.aget_result(one.id)).args for one in many] == [[1, 1], [2, 2]]
 
 
 @pytest.mark.django_db(transaction=True)

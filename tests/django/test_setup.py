@@ -9,16 +9,19 @@ from typing import Any
 
 import psycopg
 import pytest
+from django.conf import settings
 from django.core.checks import run_checks
-from django.core.management import call_command
+from django.core.management import CommandError, call_command
 from django.db import connections
 from django.test import override_settings
 
+from horsies.contrib.django.project import app, import_task_modules
 from horsies.contrib.django.schema import pending_migrations
 from horsies.database.migrate import migrate
 from support import cluster
 from support.django_processes import environment, manage
 from support.django_project.settings import database
+from support.django_project.shop.apps import given
 
 ROOT = Path(__file__).parents[2]
 LEAN = """
@@ -69,9 +72,10 @@ def engine_schema(url: str) -> set[tuple[int, str, str]]:
         return {*made, *((0, "horsies_schema_version", text) for (text,) in applied)}
 
 
-def errors(**settings: Any) -> list[str]:
+def errors(*, deploy: bool = False, **settings: Any) -> list[str]:
     with override_settings(**settings):
-        return [str(message.id) for message in run_checks() if str(message.id)[:7] == "horsies"]
+        found = run_checks(include_deployment_checks=deploy)
+        return [str(message.id) for message in found if str(message.id)[:7] == "horsies"]
 
 
 @pytest.mark.acceptance("E-01")
@@ -165,6 +169,40 @@ def test_e03_checks_say_what_is_wrong() -> None:
     assert errors(HORSIES={"ENQUEUE": "sometimes"}) == ["horsies.E004"]
     assert errors(HORSIES={"STATUS_VIEW_ACCESS": "no.such.rule"}) == ["horsies.E004"]
     assert errors(HORSIES={"DATABASE_ALIAS": "nowhere"}) == ["horsies.E001"]
+    backend = {"BACKEND": "horsies.contrib.django.HorsiesBackend", "OPTIONS": {"speed": 9}}
+    assert errors(TASKS={"default": backend}) == ["horsies.E003"]
+
+
+def test_checks_warn_of_what_is_allowed_but_unwise(monkeypatch: pytest.MonkeyPatch) -> None:
+    careful = {"STATUS_VIEW_ACCESS": "staff", "ALLOWED_CALLABLES": ["shop.jobs.add"]}
+
+    assert errors(deploy=True) == ["horsies.W003", "horsies.W004"], "with the compatibility app"
+    assert errors(deploy=True, HORSIES=careful) == []
+    monkeypatch.setitem(settings.DATABASES["default"], "ATOMIC_REQUESTS", True)
+    assert errors(HORSIES={"ENQUEUE": "autocommit"}) == ["horsies.W002"]
+
+
+def test_tasks_are_found_where_the_settings_say() -> None:
+    ready = "support.django_project.shop.apps.take_app"
+    sys.modules.pop("support.django_project.shop.jobs", None)
+    with override_settings(
+        HORSIES={"IMPORT_PATHS": ["support.django_project.shop.jobs"], "ON_APP_READY": ready}
+    ):
+        import_task_modules()
+
+    assert "support.django_project.shop.jobs" in sys.modules
+    assert given == [app]
+
+
+def test_the_alias_wants_the_name_for_itself(tmp_path: Path) -> None:
+    (tmp_path / "django_simple_queue.py").touch()
+    code = "from horsies.contrib.django.simple_queue import install_alias as i; i()"
+    env = {"PYTHONPATH": f"{tmp_path}:{ROOT / 'src'}"}
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+
+    assert done.returncode == 1
+    assert "uninstall it before install_alias()" in done.stderr
 
 
 @pytest.mark.acceptance("E-04")
@@ -234,5 +272,8 @@ def test_pending_migrations_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
         databases = list(connections)
         messages = run_checks(databases=databases)
         assert "horsies.W001" in [message.id for message in messages]
+        for options in ((), ("--wait-for-migrations", "0.1")):
+            with pytest.raises(CommandError, match="lacks django_simple_queue"):
+                call_command("horsies_worker", "--no-reload", *options)
     finally:
         call_command("migrate", "django_simple_queue", verbosity=0, fake=True)

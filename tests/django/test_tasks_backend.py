@@ -396,3 +396,19 @@ def test_a_unique_key_gives_the_task_that_holds_it() -> None:
 
     assert first.id == second.id
     assert Task.objects.count() == 1
+
+
+def test_options_of_the_backend_are_defaults_of_its_tasks() -> None:
+    options = {"timeout": 5, "max_retries": 2, "good_until": 60, "enqueue": "atomic"}
+    path = "horsies.contrib.django.HorsiesBackend"
+    with override_settings(TASKS={"default": {"BACKEND": path, "OPTIONS": options}}):
+        result = tasks.add.enqueue(1, 2)
+        expired = tasks.add.enqueue(3, 4)
+    row = Task.objects.get(pk=result.id)
+    with override_settings(HORSIES={"READONLY_MODELS": False}):
+        Task.objects.filter(pk=expired.id).update(status="EXPIRED")
+
+    assert (row.options["timeout_ms"], row.max_retries) == (5000, 2)
+    assert row.good_until - row.sent_at == timedelta(seconds=60)
+    assert (result_of(expired.id).status, row.status) == ("FAILED", "PENDING")
+    assert [one.exception_class.__name__ for one in result_of(expired.id).errors] == ["TaskExpired"]

@@ -5,6 +5,8 @@ from typing import Any
 from django.apps import AppConfig
 from django.conf import settings
 
+given: list[Any] = []  # what the hook of the settings got
+
 
 class ShopConfig(AppConfig):
     name = "support.django_project.shop"
@@ -36,3 +38,7 @@ def note_failure(task: Any, error: Any, **_others: Any) -> None:
     from support.django_project.shop.tasks import note
 
     note(f"failed {task.id} {error!r}")
+
+
+def take_app(app: Any) -> None:
+    given.append(app)
