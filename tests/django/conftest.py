@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from django.db import connections
 
+from horsies.observability.hooks import EventHooks
 from support import cluster
 from support.django_project import settings as project_settings
 
@@ -54,6 +55,8 @@ def committed(transactional_db: None) -> Iterator[None]:
 
     clear_tasks()
     WorkerState.objects.all()._raw_delete("default")
+    with connections["default"].cursor() as cursor:
+        cursor.execute("delete from horsies_audit")
 
 
 @pytest.fixture
@@ -67,6 +70,23 @@ def start_worker(committed: None) -> Iterator[Callable[..., Any]]:
             return workers.enter_context(running_worker(*options, **environment))
 
         yield start
+
+
+@pytest.fixture
+def told_of() -> Iterator[Callable[..., list[Any]]]:
+    """Collect what hooks of these events are told, for the length of the test."""
+    from horsies.contrib.django.project import app
+
+    before, told = app.on, list[Any]()
+    app.on = EventHooks()
+
+    def listen(*events: Any) -> list[Any]:
+        for event in events:
+            app.on(event)(told.append)
+        return told
+
+    yield listen
+    app.on = before
 
 
 @pytest.fixture(scope="session")

@@ -11,18 +11,28 @@ import pytest
 from django.contrib.auth.models import Permission, User
 from django.core.asgi import get_asgi_application
 from django.core.management import call_command
-from django.db import connection
-from django.test import Client, TestCase, override_settings
+from django.db import connection, transaction
+from django.test import Client, TestCase, TransactionTestCase, override_settings
 from django.urls import reverse
 from django.utils import timezone
+from django_simple_queue.models import Task as SimpleTask
+from django_simple_queue.utils import create_task
 from starlette.applications import Starlette
 from starlette.routing import Mount
 
 from horsies import CronSchedule, ScheduleConfig, TaskSchedule
-from horsies.contrib.django import health, project, testing
-from horsies.contrib.django.models import ReadOnlyModel, ScheduleState, Task, TaskAttempt
+from horsies.contrib.django import project, testing
+from horsies.contrib.django.actions import cancel
+from horsies.contrib.django.models import (
+    ReadOnlyModel,
+    ScheduleState,
+    Task,
+    TaskAttempt,
+    TaskLog,
+)
 from horsies.contrib.django.testing import (
     EnqueueRecorder,
+    HorsiesWorkerMixin,
     assert_enqueued,
     run_pending,
 )
@@ -34,9 +44,11 @@ from support.eventually import eventually
 CHANGELIST = "admin:horsies_task_changelist"
 
 
-def act(client: Client, action: str, *ids: str, model: str = "horsies_task") -> str:
+def act(
+    client: Client, action: str, *ids: str, model: str = "horsies_task", reason: str = ""
+) -> str:
     """Choose rows and an action, as the page's form does; what the page then says."""
-    data = {"action": action, "_selected_action": ids}
+    data = {"action": action, "_selected_action": ids, "reason": reason}
     answer = client.post(reverse(f"admin:{model}_changelist"), data, follow=True)
     assert answer.status_code == 200
     return answer.content.decode()
@@ -54,6 +66,7 @@ def fill(count: int) -> None:
         cursor.execute("analyze horsies_tasks")
 
 
+@pytest.mark.acceptance("E-28")
 @pytest.mark.django_db
 def test_e28_a_large_table_is_not_counted(
     admin_client: Client, django_assert_max_num_queries: Any
@@ -76,6 +89,7 @@ def test_e28_a_large_table_is_not_counted(
     assert "ValueError" in text
 
 
+@pytest.mark.acceptance("E-28")
 @pytest.mark.django_db
 @pytest.mark.parametrize("what", ["add", "delete", "change"])
 def test_e28_nothing_is_added_changed_or_deleted(admin_client: Client, what: str) -> None:
@@ -98,44 +112,102 @@ def test_e28_search_by_the_beginning_of_an_id(admin_client: Client) -> None:
     assert result.id not in nothing
 
 
+def allowed(*permissions: str) -> Client:
+    """Someone of the staff who may see tasks, and this."""
+    user = User.objects.create_user("-".join(("viewer", *permissions)), is_staff=True)
+    ours = Permission.objects.filter(content_type__app_label="horsies")
+    user.user_permissions.set(ours.filter(codename__in=("view_task", *permissions)))
+    client = Client()
+    client.force_login(user)
+    return client
+
+
+@pytest.mark.acceptance("E-29")
 @pytest.mark.seed("S91", "S92", "S93")
 @pytest.mark.django_db
-def test_e29_enqueue_and_cancel_need_their_permissions(admin_client: Client) -> None:
-    failed, done, waiting = (
+def test_e29_enqueue_clears_what_ended_and_skips_what_runs(admin_client: Client) -> None:
+    failed, done, cancelled, running = (
         tasks.fail.enqueue("x"),
         tasks.add.enqueue(1, 2),
         tasks.add.enqueue(3, 4),
+        tasks.add.enqueue(5, 6),
     )
-    testing.run_one(failed.id)
-    testing.run_one(done.id)
-    running = tasks.add.enqueue(5, 6)
+    old = create_task("support.django_project.shop.jobs.count_then_fail", {"to": 2})
+    for task_id in (failed.id, done.id, str(old)):
+        testing.run_one(task_id)
+    act(admin_client, "cancel_tasks", cancelled.id)
     with override_settings(HORSIES={"READONLY_MODELS": False}):
-        Task.objects.filter(pk=running.id).update(status="RUNNING")
-    said = act(admin_client, "enqueue_tasks", failed.id, done.id, running.id)
-    cancelled = act(admin_client, "cancel_tasks", waiting.id, done.id)
-    again = Task.objects.get(pk=failed.id)
-    viewer = User.objects.create_user("viewer", is_staff=True)
-    viewer.user_permissions.add(
-        Permission.objects.get(codename="view_task", content_type__app_label="horsies")
+        Task.objects.filter(pk=running.id).update(status="RUNNING", worker_pid=1)
+    add_log(failed.id)
+    before = Task.objects.get(pk=failed.id), SimpleTask.objects.get(pk=old)
+    states = [Task.objects.get(pk=one.id).status for one in (failed, done, cancelled)]
+
+    said = act(
+        admin_client, "enqueue_tasks", failed.id, done.id, cancelled.id, str(old), running.id
     )
-    client = Client()
-    client.force_login(viewer)
-    refused = client.get(reverse(CHANGELIST)).content.decode()
-    act(client, "enqueue_tasks", waiting.id)
-    still = Task.objects.get(pk=waiting.id).status
-    revived = act(admin_client, "enqueue_tasks", waiting.id)
 
-    assert "2 tasks were successfully enqueued." in said
+    again, again_old = Task.objects.get(pk=failed.id), SimpleTask.objects.get(pk=old)
+    assert (before[0].error is None, before[0].log, before[1].output) == (False, "printed", "0;1;")
+    assert states == ["FAILED", "COMPLETED", "CANCELLED"]
+    assert "4 tasks were successfully enqueued." in said
     assert "1 task was skipped." in said
-    assert "2 tasks were cancelled or asked to end." in cancelled
+    assert Task.objects.get(pk=running.id).status == "RUNNING"
+    assert {Task.objects.get(pk=one.id).status for one in (done, cancelled)} == {"PENDING"}
+    assert Task.objects.get(pk=done.id).result is None
     assert (again.status, again.error, again.worker_pid, again.log) == ("PENDING", None, None, None)
-    assert still == "CANCELLED", "who may only view cannot act either"
-    assert "1 task was successfully enqueued." in revived
-    assert Task.objects.get(pk=waiting.id).status == "PENDING"
-    assert "enqueue_tasks" not in refused
-    assert "cancel_tasks" not in refused
+    assert (again_old.status, again_old.error, again_old.output, again_old.log) == (0, *[None] * 3)
 
 
+def add_log(task_id: str) -> None:
+    """What a worker keeps of what the first attempt printed."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "insert into horsies_task_logs (task_id, attempt, log) values (%s, 1, 'printed')",
+            [task_id],
+        )
+
+
+@pytest.mark.acceptance("E-29")
+@pytest.mark.seed("S89")
+@pytest.mark.django_db
+def test_e29_cancel_withdraws_what_waits_and_asks_what_runs(admin_client: Client) -> None:
+    waiting, running, done = (tasks.add.enqueue(number, 2) for number in range(3))
+    testing.run_one(done.id)
+    with override_settings(HORSIES={"READONLY_MODELS": False}):
+        Task.objects.filter(pk=running.id).update(status="RUNNING", started_at=timezone.now())
+
+    said = act(admin_client, "cancel_tasks", waiting.id, running.id, done.id)
+
+    ran = run_pending()
+    asked = Task.objects.get(pk=running.id)
+    assert "2 tasks were cancelled or asked to end." in said
+    assert "1 task was skipped." in said
+    assert (Task.objects.get(pk=waiting.id).status, ran) == ("CANCELLED", 0)
+    assert (asked.status, asked.cancel_requested_at is None) == ("RUNNING", False)
+
+
+@pytest.mark.acceptance("E-29")
+@pytest.mark.parametrize("permission", ["requeue_task", "cancel_task", None])
+@pytest.mark.django_db
+def test_e29_each_action_needs_its_permission(permission: str | None) -> None:
+    ended, waiting = tasks.add.enqueue(1, 2), tasks.add.enqueue(3, 4)
+    testing.run_one(ended.id)
+    client = allowed(*([permission] if permission else []))
+
+    page = client.get(reverse(CHANGELIST)).content.decode()
+    act(client, "enqueue_tasks", ended.id)
+    act(client, "cancel_tasks", waiting.id)
+
+    may = {"requeue_task": ("enqueue_tasks", "copy_tasks"), "cancel_task": ("cancel_tasks",)}
+    offered = {name for names in may.values() for name in names if f'value="{name}"' in page}
+    assert offered == set(may.get(permission or "", ()))
+    assert (Task.objects.get(pk=ended.id).status, Task.objects.get(pk=waiting.id).status) == (
+        "PENDING" if permission == "requeue_task" else "COMPLETED",
+        "CANCELLED" if permission == "cancel_task" else "PENDING",
+    )
+
+
+@pytest.mark.acceptance("E-29")
 @pytest.mark.django_db
 def test_e29_a_copy_is_a_new_task(admin_client: Client) -> None:
     done = tasks.add.enqueue(1, 2)
@@ -145,6 +217,63 @@ def test_e29_a_copy_is_a_new_task(admin_client: Client) -> None:
 
     assert "1 copy was enqueued." in said
     assert Task.objects.filter(rerun_of=done.id, status="PENDING").count() == 1
+
+
+def audit() -> list[tuple[Any, ...]]:
+    """Who did what to what, and why; the oldest first."""
+    with connection.cursor() as cursor:
+        cursor.execute("select done_by, action, target, reason from horsies_audit order by id")
+        return list(cursor.fetchall())
+
+
+@pytest.mark.django_db(transaction=True)
+def test_actions_are_audited_and_told_to_hooks_with_the_transaction(
+    admin_client: Client, told_of: Callable[..., list[Any]], committed: None
+) -> None:
+    told = told_of("cancelled")
+    waiting, kept, ended = (tasks.add.enqueue(number, 2) for number in range(3))
+    testing.run_one(ended.id)
+    with transaction.atomic():
+        cancel([kept.id])
+        transaction.set_rollback(True)
+    with transaction.atomic():
+        act(admin_client, "cancel_tasks", waiting.id, reason="sold out")
+        before_commit = list(told)
+    act(admin_client, "copy_tasks", ended.id, reason=" ")
+    act(admin_client, "enqueue_tasks", ended.id, kept.id)
+    call_command("horsies_requeue", waiting.id, "--by", "ann", "--reason", "in stock again")
+    call_command("horsies_cancel", waiting.id, "--by", "ann")
+
+    assert before_commit == []
+    assert [(event.task_id, event.attempt) for event in told] == [(waiting.id, None)] * 2
+    assert audit() == [
+        ("admin", "cancel", f"tasks {waiting.id}", "sold out"),
+        ("admin", "rerun", f"tasks {ended.id}", "in the admin of Django"),
+        ("admin", "requeue", f"tasks {ended.id}, {kept.id}", "in the admin of Django"),
+        ("ann", "requeue", f"tasks {waiting.id}", "in stock again"),
+        ("ann", "cancel", f"tasks {waiting.id}", None),
+    ]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_actions_of_the_old_admin_are_audited(
+    admin_client: Client, told_of: Callable[..., list[Any]], committed: None
+) -> None:
+    told = told_of("cancelled")
+    task_id = str(create_task("support.django_project.shop.jobs.nothing", {}))
+    model = "django_simple_queue_task"
+    cancelled = act(admin_client, "cancel_tasks", task_id, model=model, reason="no need")
+    enqueued = act(admin_client, "enqueue_tasks", task_id, model=model)
+    again = act(admin_client, "enqueue_tasks", task_id, model=model)
+
+    assert "1 task was cancelled." in cancelled
+    assert "1 task was successfully enqueued." in enqueued
+    assert "1 task was skipped." in again
+    assert [event.task_id for event in told] == [task_id]
+    assert audit() == [
+        ("admin", "cancel", f"tasks {task_id}", "no need"),
+        *[("admin", "requeue", f"tasks {task_id}", "in the admin of Django")] * 2,
+    ]
 
 
 def test_schedules_run_now(admin_client: Client, committed: None) -> None:
@@ -164,7 +293,14 @@ def test_schedules_run_now(admin_client: Client, committed: None) -> None:
             ScheduleState.objects.create(
                 schedule_name="nightly", run_count=0, updated_at=timezone.now()
             )
-        said = act(admin_client, "run_now", "nightly", model="horsies_schedulestate")
+        said = act(
+            admin_client,
+            "run_now",
+            "nightly",
+            model="horsies_schedulestate",
+            reason="it was left out",
+        )
+        noted = audit()
         runs = ScheduleState.objects.get(schedule_name="nightly").run_count
         found = Task.objects.filter(task_name="nightly report").count()
     finally:
@@ -174,6 +310,33 @@ def test_schedules_run_now(admin_client: Client, committed: None) -> None:
 
     assert "Nightly runs now" in said
     assert (found, runs) == (1, 1)
+    assert noted == [("admin", "run", "schedule nightly", "it was left out")]
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    "urls", ["support.django_project.urls", "support.django_project.admin_urls"]
+)
+def test_every_list_of_the_admin_is_shown(admin_client: Client, urls: str) -> None:
+    """Also in a project that does not include our pages."""
+    result = tasks.add.enqueue(1, 2)
+    create_task("support.django_project.shop.jobs.nothing", {})
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "insert into horsies_worker_states (worker_id, snapshot_at, hostname, pid, processes,"
+            " max_claim_batch, max_claim_per_worker, queues, tasks_running, tasks_claimed,"
+            " worker_started_at) select 'w' || n, now() - n * interval '1 hour', 'host', n, 1, 1, 1"
+            ", '{default}', 0, 0, now() from generate_series(0, 1) n"
+        )
+    lists = ("task", "workerstate", "schedulestate", "workflow")
+    paths = [f"/admin/horsies/{name}/" for name in lists]
+    paths += ["/admin/django_simple_queue/task/", f"/admin/horsies/task/{result.id}/change/"]
+    with override_settings(ROOT_URLCONF=urls):
+        pages = [admin_client.get(path) for path in paths]
+
+    assert [page.status_code for page in pages] == [200] * 6
+    text = pages[1].content.decode()
+    assert (text.count(">Live<"), text.count(">Stale<")) == (1, 1)
 
 
 def ask_health(*options: str) -> tuple[int, dict[str, Any]]:
@@ -186,6 +349,7 @@ def ask_health(*options: str) -> tuple[int, dict[str, Any]]:
     return 0, json.loads(said.getvalue())
 
 
+@pytest.mark.acceptance("E-30")
 def test_e30_health_says_what_is_missing(start_worker: Callable[..., Any], client: Client) -> None:
     alone = ask_health()
     unhealthy = client.get("/horsies/healthz")
@@ -203,17 +367,21 @@ def test_e30_health_says_what_is_missing(start_worker: Callable[..., Any], clien
     assert (well[0], well[1]["workers"]) == (0, 1)
     assert (healthy.status_code, healthy.json()["status"]) == (200, "ok")
     assert (backlog[0], backlog[1]["problems"]) == (1, ["1 tasks wait, more than 0"])
-    assert lag[0] == 1
+    assert (lag[0], len(lag[1]["problems"])) == (1, 1)
+    assert "the oldest task waits for" in lag[1]["problems"][0]
 
 
+@pytest.mark.acceptance("E-30")
 @pytest.mark.django_db
 def test_e30_pending_migrations_are_unhealthy() -> None:
     call_command("migrate", "django_simple_queue", "0002", verbosity=0, fake=True)
-    found = health.check_health()
+    code, found = ask_health()
 
-    assert found.problems == ["the database lacks django_simple_queue.0003_on_horsies"]
+    assert code == 1
+    assert found["problems"] == ["the database lacks django_simple_queue.0003_on_horsies"]
 
 
+@pytest.mark.acceptance("E-31")
 @pytest.mark.django_db
 def test_e31_prune_by_age(capsys: pytest.CaptureFixture[str]) -> None:
     ages = {"old": 20, "new": 10, "old failure": 40, "new failure": 20}
@@ -222,6 +390,7 @@ def test_e31_prune_by_age(capsys: pytest.CaptureFixture[str]) -> None:
             *([name] if "failure" in name else [1, 2])
         )
         testing.run_one(result.id)
+        add_log(result.id)
         then = timezone.now() - timedelta(days=days)
         with override_settings(HORSIES={"READONLY_MODELS": False}):
             column = "failed_at" if "failure" in name else "completed_at"
@@ -236,11 +405,12 @@ def test_e31_prune_by_age(capsys: pytest.CaptureFixture[str]) -> None:
     assert counted == 5
     assert Task.objects.count() == 3
     assert Task.objects.filter(pk=waiting.id).exists()
-    assert TaskAttempt.objects.count() == 2
+    assert TaskAttempt.objects.count() == TaskLog.objects.count() == 2
 
 
+@pytest.mark.acceptance("E-32")
 class InsideATestCaseTests(TestCase):
-    """E-32: the helpers work inside a plain TestCase."""
+    """The helpers work inside a plain TestCase."""
 
     def test_e32_run_pending_runs_in_the_transaction(self) -> None:
         with EnqueueRecorder() as recorder:
@@ -254,7 +424,14 @@ class InsideATestCaseTests(TestCase):
         with pytest.raises(AssertionError, match="not enqueued"):
             assert_enqueued(tasks.write, args=["outside"])
 
-    def test_e32_effects_have_rolled_back(self) -> None:
+    def test_e32_effects_roll_back(self) -> None:
+        with transaction.atomic():
+            result = tasks.write.enqueue("for a moment")
+            run_pending()
+            ended = Task.objects.get(pk=result.id).status
+            transaction.set_rollback(True)
+
+        assert ended == "COMPLETED"
         assert not Note.objects.exists()
         assert not Task.objects.exists()
 
@@ -265,7 +442,28 @@ class InsideATestCaseTests(TestCase):
 
         assert result.return_value == "eager"
 
+    def test_e32_eager_runs_at_the_commit_when_that_enqueues(self) -> None:
+        with (
+            override_settings(HORSIES={"EAGER": True, "ENQUEUE": "on_commit"}),
+            self.captureOnCommitCallbacks(execute=True),
+        ):
+            tasks.write.enqueue("eager")
+            before = Note.objects.count()
 
+        assert (before, Note.objects.count()) == (0, 1)
+
+
+@pytest.mark.acceptance("E-32")
+class WithARealWorkerTests(HorsiesWorkerMixin, TransactionTestCase):
+    def test_e32_the_mixin_starts_a_worker(self) -> None:
+        with self.horsies_worker("--processes", "1"):
+            tasks.write.enqueue("by mixin")
+            eventually(lambda: Note.objects.filter(text="by mixin").exists(), within=20)
+
+        assert not Task.objects.exists(), "it tidies up"
+
+
+@pytest.mark.acceptance("E-32")
 def test_e32_the_fixtures_work(horsies_run_pending: Callable[..., int]) -> None:
     tasks.write.enqueue("by fixture")
 
@@ -273,6 +471,7 @@ def test_e32_the_fixtures_work(horsies_run_pending: Callable[..., int]) -> None:
     assert Note.objects.get().text == "by fixture"
 
 
+@pytest.mark.acceptance("E-32")
 def test_e32_a_real_worker_by_fixture(horsies_worker: Callable[..., Any]) -> None:
     horsies_worker("--processes", "1")
     tasks.write.enqueue("by worker")
@@ -295,6 +494,9 @@ def test_models_are_read_only() -> None:
             write()
     assert row.cancel()
     assert row.requeue()
+    run_pending()
+    row.refresh_from_db()
+    assert (row.result, row.output) == (3, "3")
 
 
 @pytest.mark.django_db

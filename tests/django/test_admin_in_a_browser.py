@@ -9,6 +9,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.support.select import Select
 
 from horsies.contrib.django.models import Task
+from horsies.contrib.django.project import app
 from horsies.contrib.django.testing import run_one
 from support.browser import NO_BROWSER, find_browser, keep_picture, open_browser
 from support.django_project.shop import tasks
@@ -17,11 +18,12 @@ from support.eventually import eventually
 pytestmark = pytest.mark.skipif(find_browser() is None, reason=NO_BROWSER)
 
 
-def choose(browser: Any, action: str, *ids: str) -> str:
-    """Tick rows, choose an action, press Go; what the page says then."""
+def choose(browser: Any, action: str, *ids: str, reason: str = "") -> str:
+    """Tick rows, choose an action, say why, press Go; what the page says then."""
     for task_id in ids:
         browser.find_element(By.CSS_SELECTOR, f"input[value='{task_id}']").click()
     Select(browser.find_element(By.NAME, "action")).select_by_visible_text(action)
+    browser.find_element(By.NAME, "reason").send_keys(reason)
     go = browser.find_element(By.CSS_SELECTOR, ".actions [type=submit]")
     go.click()
     until_gone(go)
@@ -63,7 +65,7 @@ def test_the_admin_is_clicked_through(live_server: Any, committed: None) -> None
         browser.get(f"{live_server.url}/admin/horsies/task/")
         enqueued = choose(browser, "Enqueue", failed.id, waiting.id)
         keep_picture(browser, "django-admin-enqueued")
-        cancelled = choose(browser, "Cancel", waiting.id)
+        cancelled = choose(browser, "Cancel", waiting.id, reason="sold out")
         browser.get(f"{live_server.url}/horsies/tasks/{done.id}")
         page = browser.find_element(By.TAG_NAME, "body").text
         keep_picture(browser, "django-status-page")
@@ -75,3 +77,6 @@ def test_the_admin_is_clicked_through(live_server: Any, committed: None) -> None
     assert Task.objects.get(pk=failed.id).status == "PENDING"
     assert Task.objects.get(pk=waiting.id).status == "CANCELLED"
     assert "Completed" in page
+    cancel, enqueue = app.operations.audit().unwrap()
+    assert (cancel.done_by, cancel.action, cancel.reason) == ("admin", "cancel", "sold out")
+    assert (enqueue.done_by, enqueue.action) == ("admin", "requeue")

@@ -129,6 +129,7 @@ def problems(result: unittest.TestResult) -> list[str]:
     return [f"{case}\n{text}" for case, text in (*result.errors, *result.failures)]
 
 
+@pytest.mark.acceptance("E-10")
 def test_e10_the_tests_of_tasks_and_of_the_dummy_backend(sources: Path, committed: None) -> None:
     result = outcome(
         adapted("test_tasks", "TaskTestCase", InspectedBackend, NOT_OURS),
@@ -142,6 +143,7 @@ def test_e10_the_tests_of_tasks_and_of_the_dummy_backend(sources: Path, committe
     assert result.testsRun == (53 if django.VERSION >= (6, 1) else 48)
 
 
+@pytest.mark.acceptance("E-11")
 def test_e11_the_tests_of_the_immediate_backend(sources: Path, committed: None) -> None:
     names = NOT_OF_AN_IMMEDIATE_BACKEND_OURS
     result = outcome(

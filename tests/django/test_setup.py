@@ -9,16 +9,19 @@ from typing import Any
 
 import psycopg
 import pytest
+from django.conf import settings
 from django.core.checks import run_checks
-from django.core.management import call_command, get_commands
+from django.core.management import CommandError, call_command
 from django.db import connections
 from django.test import override_settings
 
+from horsies.contrib.django.project import app, import_task_modules
 from horsies.contrib.django.schema import pending_migrations
 from horsies.database.migrate import migrate
 from support import cluster
 from support.django_processes import environment, manage
 from support.django_project.settings import database
+from support.django_project.shop.apps import given
 
 ROOT = Path(__file__).parents[2]
 LEAN = """
@@ -29,15 +32,23 @@ MIDDLEWARE, TEMPLATES, ROOT_URLCONF, USE_TZ = [], [], None, True
 TASKS = {"default": {"BACKEND": "horsies.contrib.django.HorsiesBackend"}}
 DATABASES = {"default": {"ENGINE": "django.db.backends.postgresql"}}
 """
+# The least that Django asks of a project, and our one app.
+PLAIN = """
+import json, os
+SECRET_KEY = "x"
+INSTALLED_APPS = ["django.contrib.contenttypes", "horsies.contrib.django"]
+DATABASES = {"default": json.loads(os.environ["HORSIES_DATABASE_SETTINGS"])}
+TEMPLATES = [{"BACKEND": "django.template.backends.django.DjangoTemplates", "APP_DIRS": True}]
+"""
+OF_SIMPLE_QUEUE = {"horsies_import_simple_queue", "task_worker"}
 COMMANDS = {
     "horsies",
     "horsies_cancel",
     "horsies_health",
-    "horsies_import_simple_queue",
     "horsies_prune",
     "horsies_requeue",
     "horsies_worker",
-    "task_worker",
+    *OF_SIMPLE_QUEUE,
 }
 
 
@@ -47,11 +58,27 @@ def tables(url: str) -> set[str]:
         return {name for (name,) in found}
 
 
-def errors(**settings: Any) -> list[str]:
+def engine_schema(url: str) -> set[tuple[int, str, str]]:
+    """The engine's tables as the server knows them, and its migrations: made anew, they differ."""
+    with psycopg.connect(url) as connection:
+        made = connection.execute(
+            "select c.oid::bigint, c.relname, string_agg(a.attname, ',' order by a.attnum)"
+            " from pg_class c join pg_attribute a on a.attrelid = c.oid"
+            " where c.relkind = 'r' and c.relname like 'horsies\\_%' group by c.oid"
+        ).fetchall()
+        applied = connection.execute(
+            "select to_jsonb(s)::text from horsies_schema_version s"
+        ).fetchall()
+        return {*made, *((0, "horsies_schema_version", text) for (text,) in applied)}
+
+
+def errors(*, deploy: bool = False, **settings: Any) -> list[str]:
     with override_settings(**settings):
-        return [str(message.id) for message in run_checks() if str(message.id)[:7] == "horsies"]
+        found = run_checks(include_deployment_checks=deploy)
+        return [str(message.id) for message in found if str(message.id)[:7] == "horsies"]
 
 
+@pytest.mark.acceptance("E-01")
 @pytest.mark.slow
 def test_e01_a_built_wheel_works_with_no_other_setting(
     tmp_path: Path, server: cluster.Server
@@ -62,56 +89,59 @@ def test_e01_a_built_wheel_works_with_no_other_setting(
     unpacked = tmp_path / "site"
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(unpacked)
-    (tmp_path / "plain.py").write_text(
-        LEAN.replace('"support.django_project.shop"', "") + "import os, json\n"
-        'DATABASES["default"].update(json.loads(os.environ["HORSIES_DATABASE_SETTINGS"]))\n'
-        'TEMPLATES = [{"BACKEND": "django.template.backends.django.DjangoTemplates",'
-        ' "APP_DIRS": True}]\n'
+    (tmp_path / "plain.py").write_text(PLAIN)
+    (tmp_path / "simple.py").write_text(
+        f'{PLAIN}INSTALLED_APPS.append("horsies.contrib.django.simple_queue")\n'
     )
     code = (
         "import django, horsies; django.setup()\n"
         "from django.core.management import call_command, get_commands\n"
         "from django.template.loader import render_to_string\n"
-        "from horsies.contrib.django.models import Task\n"
         "call_command('migrate', verbosity=0); call_command('check')\n"
-        "shown = {'status': 'Completed', 'id': 'x'}\n"
-        "html = render_to_string('horsies/task_status.html', {'task': Task(), 'shown': shown})\n"
+        "import sys; label = sys.argv[1]\n"
+        "from django.apps import apps; task = apps.get_model(label, 'Task')()\n"
+        "shown = {'status': 'Queued', 'id': 'x'}\n"
+        "html = render_to_string(f'{label}/task_status.html', {'task': task, 'shown': shown})\n"
         "import json; print(json.dumps([horsies.__file__, sorted(get_commands()), html]))\n"
     )
-    with server.temporary_database() as url:
-        env = environment(database(url)) | {
-            "DJANGO_SETTINGS_MODULE": "plain",
-            "PYTHONPATH": f"{unpacked}:{tmp_path}",
-        }
-        done = subprocess.run(
-            [sys.executable, "-c", code], env=env, capture_output=True, text=True, check=False
-        )
 
-    assert done.returncode == 0, done.stderr
-    place, commands, html = json.loads(done.stdout.splitlines()[-1])
+    def run(settings: str, label: str) -> tuple[str, list[str], str]:
+        with server.temporary_database() as url:
+            env = environment(database(url)) | {
+                "DJANGO_SETTINGS_MODULE": settings,
+                "PYTHONPATH": f"{unpacked}:{tmp_path}",
+            }
+            command = [sys.executable, "-c", code, label]
+            done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        place, commands, html = json.loads(done.stdout.splitlines()[-1])
+        return place, commands, html
+
+    place, commands, html = run("plain", "horsies")
+    _, all_commands, old_html = run("simple", "django_simple_queue")
+
     assert place.startswith(str(unpacked))
-    assert set(commands) >= COMMANDS - {"task_worker", "horsies_import_simple_queue"}
-    assert "Completed" in html
+    assert set(commands) >= COMMANDS - OF_SIMPLE_QUEUE
+    assert set(all_commands) >= COMMANDS
+    assert "Queued" in html
+    assert "Queued" in old_html
 
 
-@pytest.mark.django_db
-def test_e01_every_command_is_found() -> None:
-    assert set(get_commands()) >= COMMANDS
-
-
+@pytest.mark.acceptance("E-02")
 def test_e02_migrations_are_complete_reversible_and_adopt_what_is_there(
     server: cluster.Server,
 ) -> None:
     with server.temporary_database() as url:
         with psycopg.connect(url) as connection:
             migrate(connection)  # the engine was here first
-        before = tables(url)
+        before = engine_schema(url)
         warned = manage("check", "--database=default", database=database(url)).stderr
         first = manage("migrate", "-v0", database=database(url)).stderr
+        adopted = engine_schema(url)
+        changes = manage("makemigrations", "--check", "--dry-run", database=database(url))
         done = [
             manage(*words, database=database(url)).returncode
             for words in (
-                ("makemigrations", "--check", "--dry-run"),
                 ("migrate", "django_simple_queue", "zero", "-v0"),
                 ("migrate", "horsies", "zero", "-v0"),
             )
@@ -121,11 +151,14 @@ def test_e02_migrations_are_complete_reversible_and_adopt_what_is_there(
 
         assert "horsies.W001" in warned
         assert first == "", "migrate itself needs no reminder to migrate"
-        assert (done, again) == ([0] * 3, 0)
+        assert adopted == before, "the same tables, columns and migrations as the engine made"
+        assert (changes.returncode, changes.stdout.strip()) == (0, "No changes detected")
+        assert (done, again) == ([0, 0], 0)
         assert gone == set()
-        assert before <= tables(url)
+        assert {name for _, name, _ in before} <= tables(url)
 
 
+@pytest.mark.acceptance("E-03")
 def test_e03_checks_say_what_is_wrong() -> None:
     sqlite = {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:"}
     done = manage("check", database=sqlite)
@@ -136,8 +169,43 @@ def test_e03_checks_say_what_is_wrong() -> None:
     assert errors(HORSIES={"ENQUEUE": "sometimes"}) == ["horsies.E004"]
     assert errors(HORSIES={"STATUS_VIEW_ACCESS": "no.such.rule"}) == ["horsies.E004"]
     assert errors(HORSIES={"DATABASE_ALIAS": "nowhere"}) == ["horsies.E001"]
+    backend = {"BACKEND": "horsies.contrib.django.HorsiesBackend", "OPTIONS": {"speed": 9}}
+    assert errors(TASKS={"default": backend}) == ["horsies.E003"]
 
 
+def test_checks_warn_of_what_is_allowed_but_unwise(monkeypatch: pytest.MonkeyPatch) -> None:
+    careful = {"STATUS_VIEW_ACCESS": "staff", "ALLOWED_CALLABLES": ["shop.jobs.add"]}
+
+    assert errors(deploy=True) == ["horsies.W003", "horsies.W004"], "with the compatibility app"
+    assert errors(deploy=True, HORSIES=careful) == []
+    monkeypatch.setitem(settings.DATABASES["default"], "ATOMIC_REQUESTS", True)
+    assert errors(HORSIES={"ENQUEUE": "autocommit"}) == ["horsies.W002"]
+
+
+def test_tasks_are_found_where_the_settings_say() -> None:
+    ready = "support.django_project.shop.apps.take_app"
+    sys.modules.pop("support.django_project.shop.jobs", None)
+    with override_settings(
+        HORSIES={"IMPORT_PATHS": ["support.django_project.shop.jobs"], "ON_APP_READY": ready}
+    ):
+        import_task_modules()
+
+    assert "support.django_project.shop.jobs" in sys.modules
+    assert given == [app]
+
+
+def test_the_alias_wants_the_name_for_itself(tmp_path: Path) -> None:
+    (tmp_path / "django_simple_queue.py").touch()
+    code = "from horsies.contrib.django.simple_queue import install_alias as i; i()"
+    env = {"PYTHONPATH": f"{tmp_path}:{ROOT / 'src'}"}
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+
+    assert done.returncode == 1
+    assert "uninstall it before install_alias()" in done.stderr
+
+
+@pytest.mark.acceptance("E-04")
 def test_e04_a_second_database_has_the_tables_alone(server: cluster.Server) -> None:
     with server.temporary_database() as first, server.temporary_database() as second:
         settings: dict[str, Any] = {
@@ -158,11 +226,13 @@ def test_e04_a_second_database_has_the_tables_alone(server: cluster.Server) -> N
         with psycopg.connect(second) as connection:
             found = connection.execute("select id, status from horsies_tasks").fetchall()
 
-        assert not any(name.startswith("horsies") for name in tables(first))
+        ours = ("horsies", "django_simple_queue")
+        assert not [name for name in tables(first) if name.startswith(ours)]
         assert ran.returncode == 0, ran.stderr
         assert found == [(sent.stdout.split()[-1], "COMPLETED")]
 
 
+@pytest.mark.acceptance("E-05")
 def test_e05_a_worker_runs_under_lean_settings(tmp_path: Path, server: cluster.Server) -> None:
     (tmp_path / "lean.py").write_text(LEAN)
     with server.temporary_database() as url:
@@ -202,5 +272,8 @@ def test_pending_migrations_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
         databases = list(connections)
         messages = run_checks(databases=databases)
         assert "horsies.W001" in [message.id for message in messages]
+        for options in ((), ("--wait-for-migrations", "0.1")):
+            with pytest.raises(CommandError, match="lacks django_simple_queue"):
+                call_command("horsies_worker", "--no-reload", *options)
     finally:
         call_command("migrate", "django_simple_queue", verbosity=0, fake=True)

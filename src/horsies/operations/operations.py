@@ -48,7 +48,7 @@ class Operations(Viewing):
         told = CancelledTasks(self._app.on)
         action = actions.cancel(told, running=running)
         done = self._change(act_steps(action, target, note, dry_run=dry_run))
-        told.tell()
+        self._tell(told)
         return done
 
     async def cancel_async(
@@ -258,8 +258,12 @@ class Operations(Viewing):
         action = actions.reprioritise(priority)
         return (yield from act_steps(action, target, note, dry_run=dry_run))
 
+    # A framework whose own transaction performs blocking changes overrides the next two.
     def _change(self, steps: Steps[T]) -> BrokerResult[T]:
         return perform(self._database, steps, BrokerErrorCode.CLEANUP_FAILED)
+
+    def _tell(self, told: CancelledTasks) -> None:
+        told.tell()
 
     async def _change_async(self, steps: Steps[T]) -> BrokerResult[T]:
         return await perform_async(self._database, steps, BrokerErrorCode.CLEANUP_FAILED)

@@ -1,7 +1,7 @@
 """Operations of several statements: described once, performed by blocking and by async callers."""
 
 from collections.abc import Generator
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from horsies.codes import BrokerErrorCode
 from horsies.database.database import Database
@@ -11,8 +11,16 @@ from horsies.result import Err, Ok
 from horsies.result.broker import BrokerOperationError, BrokerResult
 
 T = TypeVar("T")
+Row = TypeVar("Row")
 # Yields statements, is sent their rows, returns the answer.
 Steps = Generator[Statement[Any], Any, T]
+
+
+class Runner(Protocol):
+    """Where blocking steps are performed: a `Database`, or a connection of the caller's."""
+
+    def ensure_schema(self) -> None: ...
+    def run(self, statement: Statement[Row], /) -> list[Row]: ...
 
 
 class RefusedError(Exception):
@@ -24,7 +32,7 @@ def performed(operation: Operation[Any, T]) -> Steps[T]:
     return operation.read((yield operation.statement))
 
 
-def perform(database: Database, steps: Steps[T], failure: BrokerErrorCode) -> BrokerResult[T]:
+def perform(database: Runner, steps: Steps[T], failure: BrokerErrorCode) -> BrokerResult[T]:
     """Perform all steps; failures are values."""
     try:
         database.ensure_schema()

@@ -1,36 +1,42 @@
-"""Steer stored tasks on Django's own connection, by the engine's operations."""
+"""Steer stored tasks by `app.operations`, each call in one transaction with its audit."""
 
-from collections.abc import Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Sequence
+from functools import partial
 
-from django.db import connections
+from django.db import transaction
 
 from horsies.contrib.django.conf import setting
-from horsies.database.operation import Operation
-from horsies.database.user_connection import run_on
-from horsies.operations.cancel import cancel_these
-from horsies.operations.requeue import requeue_these, rerun_one
+from horsies.contrib.django.project import app
+from horsies.operations.control import UNSAID, Note
+from horsies.operations.listing import TaskCount
+from horsies.result import Ok
+from horsies.result.broker import BrokerResult
 
-T = TypeVar("T")
-
-
-def perform(operation: Operation[Any, T], alias: str | None = None) -> T:
-    """Run an operation of the engine inside the connection's transaction."""
-    connection = connections[alias or setting("DATABASE_ALIAS")]
-    return operation.read(run_on(connection, operation.statement, None, "perform"))
+_BATCH = 10_000  # so many ids fit into one call of the operations
 
 
-def requeue(task_ids: Sequence[str]) -> int:
+def requeue(task_ids: Sequence[str], *, note: Note = UNSAID) -> int:
     """Put ended tasks back in their queues, also completed ones; how many went."""
-    return perform(requeue_these(task_ids, include_completed=True))
+    return _change(partial(app.operations.requeue, include_completed=True, note=note), task_ids)
 
 
-def cancel(task_ids: Sequence[str]) -> int:
+def cancel(task_ids: Sequence[str], *, note: Note = UNSAID) -> int:
     """Cancel what waits, ask for the end of what runs; how many that was."""
-    return perform(cancel_these(task_ids, running=True))
+    return _change(partial(app.operations.cancel, running=True, note=note), task_ids)
 
 
-def rerun(task_ids: Sequence[str]) -> list[str]:
+def rerun(task_ids: Sequence[str], *, note: Note = UNSAID) -> list[str]:
     """New tasks with the input of ended ones; their ids."""
-    made = [perform(rerun_one(task_id, None)) for task_id in task_ids]
-    return [task_id for task_id in made if task_id is not None]
+    with transaction.atomic(using=setting("DATABASE_ALIAS")):
+        made = [app.operations.rerun(task_id, note=note) for task_id in task_ids]
+    return [one.ok_value for one in made if isinstance(one, Ok)]
+
+
+def _change(
+    change: Callable[[Sequence[str]], BrokerResult[TaskCount]], task_ids: Sequence[str]
+) -> int:
+    with transaction.atomic(using=setting("DATABASE_ALIAS")):
+        return sum(
+            change(task_ids[start : start + _BATCH]).unwrap().number
+            for start in range(0, len(task_ids), _BATCH)
+        )

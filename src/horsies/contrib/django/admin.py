@@ -5,13 +5,16 @@ import uuid
 from typing import Any
 
 from django.contrib import admin, messages
+from django.contrib.admin.helpers import ActionForm
 from django.db.models import Q
 from django.urls import NoReverseMatch, reverse
 from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.text import slugify
+from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
+from django import forms
 from horsies.contrib.django import actions
 from horsies.contrib.django.health import STALE_AFTER
 from horsies.contrib.django.models import (
@@ -24,6 +27,7 @@ from horsies.contrib.django.models import (
 )
 from horsies.contrib.django.paginator import EstimatingPaginator
 from horsies.contrib.django.project import app
+from horsies.operations.control import Note
 from horsies.result import Err
 
 _SHOWN = 2_000
@@ -71,12 +75,25 @@ def pretty(text: str | None) -> str | None:
         return text
 
 
+class SteeringForm(ActionForm):
+    """An action and, for the audit, why."""
+
+    reason = forms.CharField(label=_("Reason:"), required=False, max_length=500)
+
+
+def note_of(request: Any) -> Note:
+    """Who acts and why, for the audit."""
+    reason = request.POST.get("reason", "").strip()[:500]
+    return Note(by=request.user.get_username(), reason=reason or "in the admin of Django")
+
+
 class ReadOnlyAdmin(admin.ModelAdmin):
     """The engine writes these rows; here they are seen."""
 
     show_full_result_count = False
     paginator = EstimatingPaginator
     list_per_page = 50
+    action_form = SteeringForm
 
     def has_add_permission(self, request: Any, obj: Any = None) -> bool:
         return False
@@ -226,21 +243,21 @@ class TaskAdmin(ReadOnlyAdmin):
     @admin.action(description="Enqueue", permissions=["requeue"])
     def enqueue_tasks(self, request: Any, queryset: Any) -> None:
         ids = [str(pk) for pk in queryset.values_list("pk", flat=True)]
-        done = actions.requeue(ids)
+        done = actions.requeue(ids, note=note_of(request))
         one, many = "%d task was successfully enqueued.", "%d tasks were successfully enqueued."
         self.tell(request, done, len(ids), one, many)
 
     @admin.action(description="Enqueue a copy", permissions=["requeue"])
     def copy_tasks(self, request: Any, queryset: Any) -> None:
         ids = [str(pk) for pk in queryset.filter(status__in=TERMINAL).values_list("pk", flat=True)]
-        done = len(actions.rerun(ids))
+        done = len(actions.rerun(ids, note=note_of(request)))
         one, many = "%d copy was enqueued.", "%d copies were enqueued."
         self.tell(request, done, queryset.count(), one, many)
 
     @admin.action(description="Cancel", permissions=["cancel"])
     def cancel_tasks(self, request: Any, queryset: Any) -> None:
         ids = [str(pk) for pk in queryset.values_list("pk", flat=True)]
-        done = actions.cancel(ids)
+        done = actions.cancel(ids, note=note_of(request))
         one, many = (
             "%d task was cancelled or asked to end.",
             "%d tasks were cancelled or asked to end.",
@@ -307,7 +324,7 @@ class ScheduleAdmin(ReadOnlyAdmin):
     @admin.action(description="Run now", permissions=["run"])
     def run_now(self, request: Any, queryset: Any) -> None:
         for schedule in queryset:
-            sent = app.schedules.run_now(schedule.schedule_name)
+            sent = app.schedules.run_now(schedule.schedule_name, note=note_of(request))
             if isinstance(sent, Err):
                 text = f"{schedule}: {sent.err_value.message}"
                 self.message_user(request, text, messages.ERROR)

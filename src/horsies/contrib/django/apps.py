@@ -14,8 +14,11 @@ class HorsiesConfig(AppConfig):
 
     def ready(self) -> None:
         from horsies.contrib.django import checks  # noqa: F401 - registers them
-        from horsies.contrib.django.project import import_task_modules
+        from horsies.contrib.django.project import app, import_task_modules
+        from horsies.contrib.django.runtime import tell_finished
 
+        app.on("failed")(tell_finished)
+        app.on("cancelled")(tell_finished)
         post_migrate.connect(_keep_functions_current, sender=self)
         import_task_modules()
 

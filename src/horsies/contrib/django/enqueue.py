@@ -10,6 +10,7 @@ from horsies.codec.signature import byte_count
 from horsies.contrib.django.conf import setting
 from horsies.database.statement import Receipt
 from horsies.database.user_connection import run_on
+from horsies.observability.events import EnqueuedEvent
 from horsies.result import Err
 from horsies.sending.enqueuer import batches
 from horsies.sending.rows import NewTask
@@ -48,6 +49,7 @@ def _store(rows: Sequence[NewTask], alias: str) -> list[str]:
     for batch in batches(rows):
         receipts += run_on(connections[alias], enqueue_tasks(batch), None, "enqueue")
     _check(receipts)
+    _tell(rows, receipts, is_in_transaction=connections[alias].in_atomic_block)
     if setting("EAGER"):
         from horsies.contrib.django.testing import run_tasks
 
@@ -59,14 +61,15 @@ def _store_apart(rows: Sequence[NewTask]) -> list[str]:
     from horsies.contrib.django.project import app
 
     enqueuer = app.get_broker().enqueuer
-    ids: list[str] = []
+    receipts: list[Receipt] = []
     for row in rows:
         stored = enqueuer.enqueue(row)
         if isinstance(stored, Err):
             raise NotEnqueued(stored.err_value.message) from stored.err_value.exception
         _check([stored.ok_value])
-        ids.append(stored.ok_value.task_id)
-    return ids
+        _tell([row], [stored.ok_value], is_in_transaction=False)
+        receipts.append(stored.ok_value)
+    return [receipt.task_id for receipt in receipts]
 
 
 def _check(receipts: Sequence[Receipt]) -> None:
@@ -74,6 +77,20 @@ def _check(receipts: Sequence[Receipt]) -> None:
     if refused:
         task_id, outcome = refused[0]
         raise NotEnqueued(f"task {task_id} was not stored: {outcome}")
+
+
+def _tell(rows: Sequence[NewTask], receipts: Sequence[Receipt], *, is_in_transaction: bool) -> None:
+    """Tell the hooks of "enqueued", as native sends do, of tasks that are new."""
+    created = {receipt.task_id for receipt in receipts if receipt.outcome == "created"}
+    for row in rows:
+        if row.id in created:
+            tell_enqueued(row.id, row.task_name, row.queue_name, is_in_transaction)
+
+
+def tell_enqueued(task_id: str, task_name: str, queue: str, is_in_transaction: bool) -> None:
+    from horsies.contrib.django.project import app
+
+    app.on.tell("enqueued", EnqueuedEvent(task_id, task_name, queue, is_in_transaction))
 
 
 def enqueue_on_commit(

@@ -155,6 +155,12 @@ class Task(EngineModel):
         return self._envelope().get("ok")
 
     @property
+    def output(self) -> str | None:
+        """The same as text: a text as it is, anything else as JSON."""
+        value = self.result
+        return value if value is None or isinstance(value, str) else json.dumps(value)
+
+    @property
     def error(self) -> dict[str, Any] | None:
         """The error that ended the task: `error_code`, `message`, `data`."""
         error = self._envelope().get("err")

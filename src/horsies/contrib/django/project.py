@@ -1,9 +1,9 @@
 """The project's one Horsies app, made from Django's settings."""
 
 import re
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 
 from django.apps import apps
@@ -17,6 +17,9 @@ from horsies.config import AppConfig, CustomQueueConfig, PostgresConfig, QueueMo
 from horsies.contrib.django.conf import setting, timeout_s
 from horsies.errors import HorsiesError
 from horsies.tasks.definition import TaskDefinition
+
+if TYPE_CHECKING:
+    from horsies.operations.operations import Operations
 
 LOCATOR = "horsies.contrib.django.worker_app:app"
 BACKEND = "HorsiesBackend"
@@ -43,6 +46,13 @@ class DjangoApp(Horsies):
         broker = super().get_broker()
         broker.database.trust_schema()  # Django's migrations make the tables
         return broker
+
+    @cached_property
+    def operations(self) -> "Operations":
+        """See, explain and steer the running system; changes join Django's transaction."""
+        from horsies.contrib.django.operations import ProjectOperations  # most processes only send
+
+        return ProjectOperations(self)
 
     def task(self, task_name: str, func: Any = None, **options: Any) -> Any:
         """As `Horsies.task`; the queue is `default` unless another is named."""

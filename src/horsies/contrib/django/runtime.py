@@ -20,10 +20,13 @@ from horsies.contrib.django.connections import clean_connections
 from horsies.contrib.django.models import Task, TaskAttempt
 from horsies.executors.base import Call, Interrupted
 from horsies.executors.current import running_here
+from horsies.observability.events import CancelledEvent, FailedEvent
 from horsies.result import Ok, OperationalErrorCode, Result, TaskError, TaskResult
 from horsies.tasks.definition import TaskDefinition, define_task
 
 _logger = logging.getLogger("horsies.django")
+# Failures of which the child of a run cannot tell.
+WORKER_CODES = ("TASK_TIMEOUT", "WORKER_CRASHED")
 # A database that restarts is back by then; the task waits instead of failing.
 _READ_ATTEMPTS = 60
 _READ_PAUSE_S = 0.5
@@ -79,6 +82,26 @@ def send_safely(signal: Any, sender: Any, **arguments: Any) -> None:
     for receiver, answer in signal.send_robust(sender=sender, **arguments):
         if isinstance(answer, Exception):
             _logger.error("receiver %r of a task signal raised", receiver, exc_info=answer)
+
+
+def tell_finished(event: FailedEvent | CancelledEvent) -> None:
+    """In the worker: send `task_finished` for a run whose own process was killed or has died."""
+    if isinstance(event, FailedEvent):
+        code = str(getattr(event.error.error_code, "value", event.error.error_code))
+        if code not in WORKER_CODES:  # the child has sent it
+            return
+    elif event.attempt is None:  # it had not begun
+        return
+    from horsies.contrib.django.compat import task_finished
+    from horsies.contrib.django.results import result_of
+
+    alias = setting("DATABASE_ALIAS")
+    with clean_connections():
+        row = Task.objects.using(alias).filter(pk=event.task_id).first()
+        if row is None or row.kind != "django_task":
+            return
+        result = result_of(row, list(TaskAttempt.objects.using(alias).filter(task_id=row.pk)))
+        send_safely(task_finished, type(result.task.get_backend()), task_result=result)
 
 
 def _read(call: Call) -> Task | None:

@@ -9,9 +9,9 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
 from horsies.contrib.django.access import refusal
-from horsies.contrib.django.actions import perform
 from horsies.contrib.django.health import check_health
 from horsies.contrib.django.models import Task
+from horsies.contrib.django.operations import DjangoConnection
 from horsies.results.status import status
 
 
@@ -26,7 +26,8 @@ def task(request: Any, task_id: str) -> HttpResponse:
         return JsonResponse({"error": "there is no such task", "id": task_id}, status=404)
     if (refused := refusal(request, row)) is not None:
         return refused
-    shown = perform(status(str(row.pk))) or {}
+    read = status(str(row.pk))
+    shown = read.read(DjangoConnection().run(read.statement)) or {}
     shown["log"] = shown.get("log") if row.log else None
     if wants_json:
         return JsonResponse(shown)

@@ -9,6 +9,7 @@ from typing import Any
 
 from django.db import connection
 
+import django
 from support.django_project.shop.models import Note
 
 try:
@@ -97,6 +98,31 @@ def take(seconds: float, text: str = "") -> str:
     return text
 
 
+@our_task(max_retries=1)
+def take_retried(seconds: float, text: str) -> str:
+    return str(take.func(seconds, text))
+
+
+@task
+def ignore_the_wish(seconds: float) -> None:
+    """Go on although it was asked to end."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    note("begun stubborn")
+    time.sleep(seconds)
+
+
+@task(takes_context=True)
+def cancel_this_row(context: Any) -> str:
+    """As if an operator's cancellation had been written while it runs."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "update horsies_tasks set status = 'CANCELLED' where id = %s",
+            [context.task_result.id],
+        )
+    note("about to succeed")
+    return "late"
+
+
 @task
 def hold(seconds: float, text: str) -> str:
     """Say when it has begun, and do without the database afterwards."""
@@ -108,8 +134,31 @@ def hold(seconds: float, text: str) -> str:
 @our_task(timeout=1)
 def ignore_the_end(seconds: float) -> None:
     """Catch whatever is thrown at it to end it."""
+    note("ignoring")
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     time.sleep(seconds)
+
+
+@our_task(timeout=1)
+def take_too_long() -> None:
+    """Say so when it is asked to end."""
+    try:
+        time.sleep(60)
+    finally:
+        note("asked to end")
+
+
+@task
+def die() -> None:
+    """End the process without a word."""
+    os._exit(3)
+
+
+if django.VERSION >= (6, 1):
+
+    @task(max_retries=2)
+    def fail_by_django(text: str) -> None:
+        raise ValueError(text)
 
 
 not_a_task = str.upper

@@ -8,8 +8,11 @@ from django.urls import NoReverseMatch, reverse
 from django.utils.html import format_html
 from django.utils.translation import ngettext
 
-from horsies.contrib.django.admin import badge
+from horsies.contrib.django import actions
+from horsies.contrib.django.admin import SteeringForm, badge, note_of
+from horsies.contrib.django.conf import setting
 from horsies.contrib.django.paginator import EstimatingPaginator
+from horsies.contrib.django.project import app
 from horsies.contrib.django.simple_queue.models import Task
 
 _STATES = ("PENDING", "RUNNING", "COMPLETED", "FAILED", "CANCELLED")
@@ -26,6 +29,7 @@ class TaskAdmin(admin.ModelAdmin):
     actions: ClassVar[list[Any]] = ["enqueue_tasks", "cancel_tasks"]
     show_full_result_count = False
     paginator = EstimatingPaginator
+    action_form = SteeringForm
 
     def get_readonly_fields(self, request: Any, obj: Any = None) -> tuple[str, ...]:
         if obj is None:
@@ -46,29 +50,34 @@ class TaskAdmin(admin.ModelAdmin):
 
     @admin.action(description="Enqueue")
     def enqueue_tasks(self, request: Any, queryset: Any) -> None:
-        done = self._set_status(queryset, Task.QUEUED)
+        ids = [str(pk) for pk in queryset.values_list("pk", flat=True)]
+        with transaction.atomic(using=setting("DATABASE_ALIAS")):
+            # By the model: it also deletes what an imported task has yielded.
+            done = sum(map(_requeue, ids))
+            target = f"tasks {', '.join(ids[:20])}"
+            details: dict[str, object] = {"changed": done, "asked": len(ids)}
+            app.operations.record("requeue", target, note=note_of(request), details=details)
         one, many = "%d task was successfully enqueued.", "%d tasks were successfully enqueued."
-        self._tell(request, done, queryset.count(), ngettext(one, many, done))
+        self._tell(request, done, len(ids), ngettext(one, many, done))
 
     @admin.action(description="Cancel")
     def cancel_tasks(self, request: Any, queryset: Any) -> None:
-        waiting = queryset.filter(status__in=(Task.QUEUED, Task.PROGRESS))
-        chosen, done = queryset.count(), self._set_status(waiting, Task.CANCELLED)
+        ids = [str(pk) for pk in queryset.values_list("pk", flat=True)]
+        done = actions.cancel(ids, note=note_of(request))
         one, many = "%d task was cancelled.", "%d tasks were cancelled or asked to end."
-        self._tell(request, done, chosen, ngettext(one, many, done))
-
-    def _set_status(self, queryset: Any, status: int) -> int:
-        done = 0
-        for pk in list(queryset.exclude(status=status).values_list("pk", flat=True)):
-            try:
-                with transaction.atomic():
-                    done += Task.objects.filter(pk=pk).update(status=status)
-            except IntegrityError:  # it runs, or cannot run again
-                continue
-        return done
+        self._tell(request, done, len(ids), ngettext(one, many, done))
 
     def _tell(self, request: Any, done: int, chosen: int, text: str) -> None:
         self.message_user(request, text % done, messages.SUCCESS)
         if left := chosen - done:
             skipped = ngettext("%d task was skipped.", "%d tasks were skipped.", left)
             self.message_user(request, skipped % left, messages.WARNING)
+
+
+def _requeue(task_id: str) -> bool:
+    not_queued = Task.objects.exclude(status=Task.QUEUED).filter(pk=task_id)
+    try:
+        with transaction.atomic(using=setting("DATABASE_ALIAS")):
+            return bool(not_queued.update(status=Task.QUEUED))
+    except IntegrityError:  # it runs, or cannot run again
+        return False

@@ -11,6 +11,7 @@ from horsies.contrib.django.runtime import send_safely
 from horsies.contrib.django.simple_queue import signals
 from horsies.contrib.django.simple_queue.models import Task
 from horsies.contrib.django.simple_queue.statements import run, value
+from horsies.observability.events import EventName
 from horsies.recovery.process_identity import host_key
 from horsies.recovery.reaper import Reaper
 from horsies.result import OperationalErrorCode, OutcomeCode, TaskError, TaskResult
@@ -18,7 +19,8 @@ from horsies.result import OperationalErrorCode, OutcomeCode, TaskError, TaskRes
 
 def detect_orphaned_tasks() -> None:
     """One pass of the engine's recovery; then rows of no worker whose pid is gone from here."""
-    asyncio.run(_reap())
+    for name, event in asyncio.run(_reap()):
+        app.on.tell(name, event)
     for task_id, pid in run("orphan"):
         if not _is_alive(pid):
             _fail(task_id, OperationalErrorCode.WORKER_CRASHED, {"worker_pid": pid}, None)
@@ -38,7 +40,9 @@ def handle_task_timeout(task_id: uuid.UUID | str, timeout_seconds: float) -> Non
     _fail(str(task_id), OutcomeCode.TASK_TIMEOUT, data, error)
 
 
-async def _reap() -> None:
+async def _reap() -> list[tuple[EventName, object]]:
+    """One pass; what hooks are to hear of it, which is not for the event loop."""
+    told: list[tuple[EventName, object]] = []
     database = app.get_broker().database
 
     class Connection:
@@ -46,9 +50,15 @@ async def _reap() -> None:
             return await database.run_async(statement)
 
     try:
-        await Reaper(Connection(), app.config.recovery, host_key=host_key()).run_once()
+        await Reaper(
+            Connection(),
+            app.config.recovery,
+            host_key=host_key(),
+            tell=lambda name, event: told.append((name, event)),
+        ).run_once()
     finally:
         await database.close_async()
+    return told
 
 
 def _is_alive(pid: int) -> bool:

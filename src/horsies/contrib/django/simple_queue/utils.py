@@ -4,7 +4,10 @@ import json
 import uuid
 from typing import Any
 
-from horsies.contrib.django.enqueue import check_size
+from django.db import connections
+
+from horsies.contrib.django.conf import setting
+from horsies.contrib.django.enqueue import check_size, tell_enqueued
 from horsies.contrib.django.simple_queue.conf import is_task_allowed
 from horsies.contrib.django.simple_queue.models import Task
 
@@ -25,4 +28,6 @@ def create_task(task: str, args: dict[str, Any]) -> uuid.UUID:
     text = json.dumps(args)
     check_size(text)
     made: uuid.UUID = Task.objects.create(task=task, args=text).id
+    is_in_transaction = connections[setting("DATABASE_ALIAS")].in_atomic_block
+    tell_enqueued(str(made), task, "default", is_in_transaction)
     return made

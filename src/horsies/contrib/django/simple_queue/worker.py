@@ -13,7 +13,7 @@ from django.db import connections, transaction
 
 from horsies.contrib.django.conf import setting
 from horsies.contrib.django.connections import clean_connections
-from horsies.contrib.django.runtime import failed, send_safely, traceback_of
+from horsies.contrib.django.runtime import WORKER_CODES, failed, send_safely, traceback_of
 from horsies.contrib.django.simple_queue import signals
 from horsies.contrib.django.simple_queue.conf import is_task_allowed
 from horsies.contrib.django.simple_queue.live_log import LiveLog
@@ -28,7 +28,6 @@ LOG_FORMAT = "%(asctime)s %(name)s %(levelname)s %(message)s"
 _logger = logging.getLogger("horsies.django")
 # Failures that no child could tell of: their receivers run here, apart from the event loop.
 _receivers = ThreadPoolExecutor(1, thread_name_prefix="horsies-signals")
-_WORKER_CODES = ("TASK_TIMEOUT", "WORKER_CRASHED")
 
 
 class ManagedEventLoop:
@@ -146,7 +145,7 @@ def execute_task(task_id: uuid.UUID | str, log_fd: int | None = None) -> None:
 def tell_failure(*, task_id: str, task_name: str, attempt: int, error: Any) -> None:
     """Tell receivers of failures that the child could not report: it was killed, or it died."""
     code = str(getattr(error.error_code, "value", error.error_code))
-    if code in _WORKER_CODES:
+    if code in WORKER_CODES:
         _receivers.submit(_tell, task_id, code, error.data)
 
 

@@ -5,13 +5,10 @@ from datetime import timedelta
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
-from django.db.models.functions import Coalesce
-from django.utils import timezone
 
-from horsies.contrib.django.actions import perform
-from horsies.contrib.django.conf import setting
-from horsies.contrib.django.models import TERMINAL, Task
-from horsies.operations.prune import BATCH, prune_some
+from horsies.contrib.django.models import TERMINAL
+from horsies.contrib.django.project import app
+from horsies.operations.listing import TaskCount
 
 
 class Command(BaseCommand):
@@ -31,22 +28,13 @@ class Command(BaseCommand):
         ages["FAILED"] = days if failed_days is None else failed_days
         if min(ages.values()) < 0:
             raise CommandError("an age must not be negative")
-        step = _count if options["dry_run"] else _prune
-        total = sum(step(status, timedelta(days=age)) for status, age in ages.items())
+        counts = [
+            app.operations.prune(
+                timedelta(days=age), statuses=[status], dry_run=options["dry_run"]
+            ).unwrap()
+            for status, age in ages.items()
+        ]
+        is_least = any(count.is_least for count in counts)
+        total = TaskCount(sum(count.number for count in counts), is_least=is_least)
         verb = "would be deleted" if options["dry_run"] else "deleted"
         self.stdout.write(f"{total} tasks {verb}")
-
-
-def _count(status: str, age: timedelta) -> int:
-    ended = Coalesce("completed_at", "failed_at", "updated_at", "created_at")
-    rows = Task.objects.using(setting("DATABASE_ALIAS")).filter(status=status)
-    return int(rows.annotate(ended=ended).filter(ended__lt=timezone.now() - age).count())
-
-
-def _prune(status: str, age: timedelta) -> int:
-    total = 0
-    while pruned := perform(prune_some(status, age)):
-        total += pruned
-        if pruned < BATCH:
-            break
-    return total

@@ -97,8 +97,8 @@ begin
     delete from horsies_task_logs l where l.task_id = task.id;
     delete from horsies_task_attempts a where a.task_id = task.id;
     if task.status <> 2 and task.output <> '' then
-        insert into django_simple_queue_output (task_id, attempt, stream, chunk)
-        select task.id, t.retry_count + 1, 'output', task.output from horsies_tasks t where t.id = task.id;
+        insert into django_simple_queue_output (task_id, attempt, stream, chunk, created_at)
+        select task.id, t.retry_count + 1, 'output', task.output, task.modified from horsies_tasks t where t.id = task.id;
     end if;
     if task.status in (2, 3) then
         insert into horsies_task_attempts (task_id, attempt, outcome, started_at, finished_at, error_code, error_message)
