@@ -4,9 +4,7 @@ What is wrong on purpose is here as well: nobody gets a traceback of ours.
 """
 
 import json
-import os
 import re
-import shlex
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -16,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import horsies
-from support.clean_environment import clean_environment
+from support.clean_environment import started, typed
 from support.database import Database
 from support.eventually import eventually
 
@@ -109,25 +107,6 @@ asyncio.run(later())
 """
 
 
-def environment(**more: str) -> dict[str, str]:
-    """A terminal in the clean environment."""
-    ours = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    path = f"{clean_environment()}{os.pathsep}{os.environ['PATH']}"
-    return {**ours, "PATH": path, "NO_COLOR": "1", "HORSIES_EMBEDDED": "0", **more}
-
-
-def typed(project: Path, line: str, **more: str) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run(
-        shlex.split(line),
-        cwd=project,
-        env=environment(**more),
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-
-
 @pytest.fixture
 def project(tmp_path: Path, database_url: str, monkeypatch: pytest.MonkeyPatch) -> Path:
     """What `horsies init` writes, with tasks of the newcomer's own."""
@@ -142,11 +121,7 @@ def project(tmp_path: Path, database_url: str, monkeypatch: pytest.MonkeyPatch) 
 
 @pytest.fixture
 def worker(project: Path) -> "Iterator[subprocess.Popen[str]]":
-    with (project / "log.txt").open("w") as log:
-        line = ["horsies", "worker", "app.py", "--processes", "1"]
-        process = subprocess.Popen(
-            line, cwd=project, env=environment(), stdout=log, stderr=log, text=True
-        )
+    process = started(project, "horsies worker app.py --processes 1")
     yield process
     process.kill()
     process.wait()

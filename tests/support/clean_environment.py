@@ -4,10 +4,12 @@ It needs no network: the wheel is built here, and its dependencies are links int
 of the tests. What the wheel does not declare is missing.
 """
 
+import os
+import shlex
 import subprocess
 import sys
 import venv
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import Distribution, distribution
 from pathlib import Path
 
@@ -17,6 +19,7 @@ from horsies.embedded_postgres import locks
 from support.cluster import programs_directory, run_directory
 
 ROOT = Path(__file__).parents[2]
+INSTALLED = ("horsies[embedded]", "horsies[sqlalchemy]", "pytest")
 
 
 def clean_environment() -> Path:
@@ -26,9 +29,41 @@ def clean_environment() -> Path:
     with locks.exclusive(run_directory() / "clean.lock", within=110):
         if not is_ready.exists():
             venv.create(directory, clear=True, symlinks=True)
-            _install(("horsies[embedded,sqlalchemy]", "pytest"), directory)
+            _install(INSTALLED, directory)
             is_ready.touch()
     return directory / "bin"
+
+
+def typed(project: Path, line: str, **environment: str) -> "subprocess.CompletedProcess[str]":
+    """Type a line into a terminal of the clean environment and wait for its end."""
+    return subprocess.run(
+        shlex.split(line),
+        cwd=project,
+        env=_terminal(environment),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def started(project: Path, line: str, **environment: str) -> "subprocess.Popen[str]":
+    """Type a line into another terminal; what it shows goes to `log.txt` in the project."""
+    with (project / "log.txt").open("w") as log:
+        return subprocess.Popen(
+            shlex.split(line),
+            cwd=project,
+            env=_terminal(environment),
+            stdout=log,
+            stderr=log,
+            text=True,
+        )
+
+
+def _terminal(more: Mapping[str, str]) -> dict[str, str]:
+    ours = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    path = f"{clean_environment()}{os.pathsep}{os.environ['PATH']}"
+    return {**ours, "PATH": path, "NO_COLOR": "1", "HORSIES_EMBEDDED": "0", **more}
 
 
 def _install(wanted: Sequence[str], directory: Path) -> None:
