@@ -258,18 +258,27 @@ def test_commands_reach_only_the_tasks_of_their_app(
     module = str(tmp_path / "own_shop.py")
     for name in ("own", "foreign"):
         db.insert(task_name=name)
+        db.insert(
+            task_name=name, id=f"{name}-failed", status="FAILED", failed_at=db.value("select now()")
+        )
 
     own = CliRunner().invoke(cancel.command, [module, "--yes"])
     refused = CliRunner().invoke(cancel.command, [module, "--yes", "--task-name", "foreign"])
     foreign = CliRunner().invoke(cancel.command, [module, "--yes", "--all-apps"])
     gone = CliRunner().invoke(cancel.command, [module, "--id", "none"])
-    failed = CliRunner().invoke(requeue.command, [module, "--yes"])
+    requeued = CliRunner().invoke(requeue.command, [module, "status:failed", "--yes"])
+    left = db.status("foreign-failed")
+    all_apps = ["status:failed", "--yes", "--all-apps"]
+    others = CliRunner().invoke(requeue.command, [module, *all_apps])
 
     assert "1 task(s) cancelled" in own.output
     assert (refused.exit_code, "add --all-apps" in refused.output) == (1, True)
     assert "1 task(s) cancelled" in foreign.output
     assert (gone.exit_code, gone.output) == (1, "Error: there is no task none\n")
-    assert "0 task(s) match" in failed.output
+    assert "1 task(s) requeued" in requeued.output
+    assert left == "FAILED"
+    assert "1 task(s) requeued" in others.output
+    assert (db.status("own-failed"), db.status("foreign-failed")) == ("PENDING", "PENDING")
 
 
 def test_a_wait_without_a_worker_says_so(

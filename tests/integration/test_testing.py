@@ -11,6 +11,7 @@ from typing import Any
 import anyio
 import pytest
 from sqlalchemy import create_engine
+from sqlalchemy.orm import Session
 
 from horsies import (
     Horsies,
@@ -167,11 +168,14 @@ def test_a_send_in_a_transaction_is_recorded_beside_it(
     engine = create_engine(horsies_database_url.replace("postgresql:", "postgresql+psycopg:"))
 
     with engine.connect() as connection, connection.begin() as transaction:
-        app.tasks["charge"].with_options(connection=connection).send(42).unwrap()
+        # A session that joins the test's transaction, as SQLAlchemy's guide has it.
+        with Session(connection, join_transaction_mode="create_savepoint") as session:
+            app.tasks["charge"].with_options(connection=session).send(42).unwrap()
+            session.commit()
         transaction.rollback()
     engine.dispose()
 
-    assert sends.assert_sent("charge", order=42).arguments["cents"] == 100
+    assert sends.assert_sent("charge", order=42, times=1).arguments["cents"] == 100
 
 
 def test_a_manual_worker_runs_what_is_due(app: Horsies, worker: ManualWorker) -> None:
@@ -259,6 +263,16 @@ def test_inline_works_with_anyio(app: Horsies, horsies_inline: Inline) -> None:
         return value
 
     assert anyio.run(main) == "me"
+
+
+def test_a_manual_worker_works_with_anyio_and_from_a_thread(
+    app: Horsies, worker: ManualWorker
+) -> None:
+    async def main() -> int:
+        await app.tasks["mail"].send_or_raise_async("me")
+        return await worker.run_once_async() + await anyio.to_thread.run_sync(worker.run_until_idle)
+
+    assert anyio.run(main) == 2
 
 
 DJANGO = """
