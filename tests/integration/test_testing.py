@@ -6,7 +6,7 @@ import sys
 import threading
 from collections.abc import Callable
 from datetime import timedelta
-from typing import Any
+from typing import Any, cast
 
 import anyio
 import pytest
@@ -103,6 +103,34 @@ def test_inline_tasks_run_at_their_send(app: Horsies, horsies_inline: Inline) ->
     assert [sent.task_name for sent in sends] == [
         "charge", "mail", "charge", "charge", "charge", "charge",
     ]  # fmt: skip
+
+
+def test_inline_errors_are_those_that_a_worker_stores(
+    app: Horsies, horsies_inline: Inline, horsies_worker: Manual
+) -> None:
+    @app.task("divide", exception_mapper={ZeroDivisionError: "DIVIDED"})
+    def divide(by: int) -> set[float]:
+        if by > 1:
+            raise TaskFailed("TOO_LARGE", "too large", data={"by": by})
+        return cast("set[float]", {1 // by} if by == 0 else "not a set")
+
+    worker = horsies_worker(app)
+    sent = [divide.send_or_raise(by) for by in (0, 1, 2)]
+    worker.run_until_idle()
+    stored = [_steady(handle.get(0).err_value) for handle in sent]
+    horsies_inline(app)
+    inline = [_steady(divide.send_or_raise(by).get().err_value) for by in (0, 1, 2)]
+
+    assert [error["error_code"] for error in inline][::2] == ["DIVIDED", "TOO_LARGE"]
+    assert inline == stored
+
+
+def _steady(error: Any) -> dict[str, Any]:
+    """An error without its traceback, which names who has called the function."""
+    found: dict[str, Any] = error.model_dump(mode="json")
+    if found["exception"]:
+        found["exception"].pop("traceback")
+    return found
 
 
 async def test_inline_works_in_an_event_loop(app: Horsies, horsies_inline: Inline) -> None:
