@@ -1,5 +1,6 @@
 """Every Python example of the guides and the README runs as printed, against a real worker."""
 
+import configparser
 import json
 import re
 import subprocess
@@ -8,7 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import click
+import psycopg
 import pytest
+import yaml
 
 from horsies import embedded_postgres
 from horsies.cli.main import horsies
@@ -144,6 +147,46 @@ def test_commands_of_the_guides_can_be_typed(page: str) -> None:
         command = horsies.get_command(click.Context(horsies), name)
         assert command is not None
         command.make_context(name, rest)
+
+
+def fenced(page: str, kind: str) -> list[str]:
+    text = (DOCS / "how-to" / page).read_text()
+    return re.findall(rf"^```{kind}\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+
+
+def test_the_deployments_of_the_guide_fit_together() -> None:
+    """Supervisors ask what the worker serves, and wait longer than it drains."""
+    (unit,), (docker,), (pod,) = (
+        fenced("deploy.md", kind) for kind in ("ini", "dockerfile", "yaml")
+    )
+    service = configparser.ConfigParser()
+    service.read_string(unit)
+    spec = yaml.safe_load(pod)["spec"]
+    (worker,) = spec["containers"]
+    probes = [worker[name]["httpGet"] for name in worker if name.endswith("Probe")]
+    program, place = re.findall(r"HEALTHCHECK .* -c \"(.*?\'http:\S+?(:\d+/\S+?)\'.*)\"", docker)[0]
+
+    def limit(command: str) -> int:
+        return int(re.findall(r"--drain-timeout\W+(\d+)", command)[0])
+
+    assert limit(unit) < int(service["Service"]["TimeoutStopSec"])
+    assert limit(pod) < spec["terminationGracePeriodSeconds"]
+    assert len(probes) == 3
+    served = {f":{probe['port']}{probe['path']}" for probe in probes} | {place}
+    assert served == {":9102/health/live", ":9102/health/ready"}
+    assert '"--health-port", "9102"' in docker
+    assert '"--health-port", "9102"' in pod
+    compile(program, "HEALTHCHECK", "exec")
+
+
+@pytest.mark.parametrize("page", ["capture-output.md", "monitor.md"])
+def test_queries_of_the_guides_run(page: str, database_url: str) -> None:
+    queries = fenced(page, "sql")
+
+    assert queries
+    with psycopg.connect(database_url) as connection:
+        for query in queries:
+            connection.execute(query.encode())
 
 
 def option_names(command: click.Command, context: click.Context) -> Iterator[str]:
