@@ -100,7 +100,9 @@ pay.send_many([pay.bind(1), pay.bind(2)]).unwrap()
 read.send({"wide": [1.0] * 500})
 first, second = remind.send_or_raise(7), remind.send_or_raise(7)
 print("same", first.task_id == second.task_id)
-print("waited", first.get(timeout_ms=1).err)
+while "PENDING" not in str(told := first.get(timeout_ms=1).err):
+    pass
+print("waited", told)
 print("cancelled", first.cancel().found, first.cancel().found, app.handle("none").cancel().found)
 app.close()
 asyncio.run(later())
@@ -181,9 +183,10 @@ def test_a_stop_says_what_it_waits_for_and_a_second_signal_ends_it(
         "from tasks import app, wait\n"
         "with app:\n"
         "    handle = wait.send_or_raise('never')\n"
-        "    while handle.info().unwrap().status.value != 'RUNNING':\n"
+        "    while 'RUNNING' not in str(told := handle.get(timeout_ms=1).err):\n"
         "        pass\n"
-        "    print(handle.get(timeout_ms=1).err)\n"
+        "    print(told)\n"
+        "    wait.send(5)\n"
     )
     sent = typed(project, "python send.py")
     log = project / "log.txt"
@@ -194,6 +197,9 @@ def test_a_stop_says_what_it_waits_for_and_a_second_signal_ends_it(
     assert worker.wait(30) == 0
     assert re.search(r"1 task to finish \(wait \S{36}\)", log.read_text())
     assert "had not finished after 1 ms: it is RUNNING since 20" in sent.stdout, sent.stderr
+    assert sent.stderr.startswith("task wait was not sent: VALIDATION_FAILED: "), (
+        "also unconfigured"
+    )
 
 
 QUIET_APP = """

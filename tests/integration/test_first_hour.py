@@ -44,7 +44,9 @@ class Order:
 
 
 @pytest.fixture
-def plain(new_app: Callable[..., Horsies]) -> Horsies:
+def plain(new_app: Callable[..., Horsies], monkeypatch: pytest.MonkeyPatch) -> Horsies:
+    # An ended wait asks why only for a moment, in which a busy server may not answer.
+    monkeypatch.setattr(waiting, "_EXPLAIN_S", 10.0)
     return new_app(allow_plain_returns=True)
 
 
@@ -95,6 +97,29 @@ def test_scripts_get_values_or_exceptions(plain: Horsies) -> None:
     assert isinstance(unfinished.value, TimeoutError)
     text = "it is still PENDING; no live worker serves queue 'default'"
     assert text in str(unfinished.value)
+
+
+def test_a_worker_that_has_just_stopped_serves_no_queue(plain: Horsies, db: Database) -> None:
+    @plain.task("job")
+    def job() -> int:
+        return 1
+
+    handle = job.send_or_raise()
+    db.insert(
+        "horsies_worker_states",
+        worker_id="w",
+        queues=["default"],
+        holds_lock=True,
+        worker_started_at=datetime.now(UTC),
+        hostname="host",
+        **dict.fromkeys(("pid", "processes", "max_claim_batch", "max_claim_per_worker"), 1),
+    )
+    stopped = str(handle.get(timeout_ms=1).err)
+    db.execute("select pg_advisory_lock(horsies_lock_key('worker:w'))")
+    alive = str(handle.get(timeout_ms=1).err)
+
+    assert "no live worker" in stopped
+    assert "no live worker" not in alive
 
 
 def test_a_task_has_defaults_for_its_sends(plain: Horsies, db: Database) -> None:
