@@ -5,6 +5,7 @@ import inspect
 import logging
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -315,7 +316,12 @@ def test_a_wait_without_a_worker_says_so(
     def job() -> int:
         return 1
 
-    job.send_or_raise().get(timeout_ms=100)
+    handle = job.send_or_raise()
+    waiter = threading.Thread(target=handle.get, args=(60_000,))
+    waiter.start()
+    eventually(lambda: caplog.records, within=30)
+    handle.cancel().unwrap()
+    waiter.join()
 
     (line,) = [record.getMessage() for record in caplog.records]
     assert line.endswith("it is still PENDING; no live worker serves queue 'default'")
