@@ -38,7 +38,7 @@ from horsies.results.handle import TaskHandle
 from horsies.results.reading import AnyResult, decode_untyped
 from horsies.sending.task_function import AsyncRegisteredTask, RegisteredTask
 from horsies.tasks import discovery
-from horsies.tasks.checks import Execution, refuse_bare
+from horsies.tasks.checks import Execution, nameless
 from horsies.tasks.definition import TaskDefinition, define_task
 from horsies.tasks.mistakes import refused_task
 from horsies.tasks.queues import resolve_queue, valid_queue_names
@@ -163,7 +163,12 @@ class Horsies:
     def task(
         self, task_name: str, func: Callable[P, T], **options: Unpack[TaskOptions]
     ) -> RegisteredTask[P, T]: ...
-    def task(self, task_name: str, func: Callable[..., Any] | None = None, **options: Any) -> Any:
+    def task(
+        self,
+        task_name: str | Callable[..., Any] | None = None,
+        func: Callable[..., Any] | None = None,
+        **options: Any,
+    ) -> Any:
         """Register a function as a task, as a decorator or directly.
 
         Options: `queue_name`, `retry_policy`, `exception_mapper`, `default_unhandled_error_code`,
@@ -172,10 +177,13 @@ class Horsies:
         `delay`, `unique_key` (a function of the arguments).
         """
 
-        refuse_bare(task_name)
+        if callable(task_name):  # @app.task without parentheses
+            return refused_task(nameless(task_name))
 
         def register(function: Callable[..., Any]) -> AnyTask:
             try:
+                if task_name is None:
+                    raise nameless(function)
                 definition = define_task(function, task_name, config=self.config, **options)
                 kind = AsyncRegisteredTask if definition.is_coroutine else RegisteredTask
                 made: AnyTask = kind(self, definition)

@@ -30,7 +30,9 @@ def load_app(locator: str | None, *, keeps_mistakes: bool = False) -> Horsies:
     With `keeps_mistakes` wrong task definitions are left to `app.check`, which shows all of them.
     """
     if not locator:
-        raise _refusal("no app module given", "name it, for example: horsies worker shop.queue:app")
+        raise _refusal(
+            "no app module given", "name it, for example shop.queue:app or shop/queue.py"
+        )
     entry, attribute = _split(locator)
     _add_working_directory()
     with collected_mistakes() as mistakes:
@@ -108,8 +110,8 @@ def _import(entry: str) -> ModuleType:
             f"file not found: {entry}", "check the path and the working directory"
         ) from None
     except ImportError as error:
-        place = location_of(error)
-        raise _refusal(f"cannot import {entry!r}: {error}", IMPORT_CURE, place) from error
+        cure = f"{IMPORT_CURE}{_colon_cure(entry)}"
+        raise _refusal(f"cannot import {entry!r}: {error}", cure, location_of(error)) from error
     except Exception as error:  # user code: the module runs while it is imported
         raise module_error(entry, error) from error
     finally:
@@ -117,6 +119,12 @@ def _import(entry: str) -> ModuleType:
             del os.environ["HORSIES_SUPPRESS_SENDS"]
         else:
             os.environ["HORSIES_SUPPRESS_SENDS"] = before
+
+
+def _colon_cure(entry: str) -> str:
+    """What helps when the app was written like a part of its module's name."""
+    module, _, name = entry.rpartition(".")
+    return f";\nif {name} is an app in {module}, write {module}:{name}" if module else ""
 
 
 def _attribute(module: ModuleType, name: str, entry: str) -> Horsies:
@@ -132,7 +140,9 @@ def _only_app(module: ModuleType, entry: str) -> Horsies:
     if len({id(app) for app in apps.values()}) == 1:
         return next(iter(apps.values()))
     if not apps:
-        raise _refusal(f"{entry} defines no Horsies app", "add one: app = Horsies()")
+        error = _refusal(f"{entry} defines no Horsies app", "add one: app = Horsies()")
+        # Another module of that name may hide the file that was meant.
+        raise error.with_note(f"it was loaded from {getattr(module, '__file__', 'nowhere')}")
     raise _refusal(f"{entry} defines several apps: {', '.join(apps)}", _choices(module))
 
 

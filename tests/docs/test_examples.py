@@ -1,5 +1,6 @@
 """Every Python example of the guides and the README runs as printed, against a real worker."""
 
+import configparser
 import json
 import re
 import subprocess
@@ -8,16 +9,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import click
+import psycopg
 import pytest
+import yaml
 
 from horsies import embedded_postgres
 from horsies.cli.main import horsies
 from support.cluster import make_directory, remove_directory
 from support.command import run_horsies
+from support.pages import DOCS, ROOT, shown_in
 from support.programs import run_python, wait_for_worker, worker
 
-ROOT = Path(__file__).parents[2]
-DOCS = ROOT / "docs"
 # The contract also shows what is not built yet; decisions show no programs.
 NOT_RUN = (DOCS / "contract", DOCS / "decisions")
 
@@ -26,9 +28,14 @@ def blocks(page: Path) -> list[str]:
     return re.findall(r"^```python\n(.*?)^```$", page.read_text(), re.DOTALL | re.MULTILINE)
 
 
+def written_pages() -> list[Path]:
+    return sorted(page for page in DOCS.rglob("*.md") if page.parent not in NOT_RUN)
+
+
 def guides_with_examples() -> list[Path]:
-    pages = sorted(page for page in DOCS.rglob("*.md") if page.parent not in NOT_RUN)
+    pages = written_pages()
     pages.remove(DOCS / "how-to" / "django.md")  # tests/django/test_guide.py runs it
+    pages.remove(DOCS / "quickstart.md")  # test_quickstart.py follows it
     return [page for page in pages if blocks(page)]
 
 
@@ -49,16 +56,43 @@ def test_guide_examples_run(page: Path, tmp_path: Path, database_url: str) -> No
     with worker(tmp_path, "shop:app", HORSIES_DATABASE_URL=database_url):
         wait_for_worker(database_url)
         finished = run_python(tmp_path, "script.py", HORSIES_DATABASE_URL=database_url)
-    for screen in quoted(page, "shown by the command"):
+    name = str(page.relative_to(DOCS))
+    for screen in shown_in(name, "shown by the command"):
         shown = show_workflow(screen.split("  ")[0], tmp_path, database_url)
         assert steady(screen) == steady(shown)
 
     assert finished.returncode == 0, finished.stderr
-    for printed in quoted(page, "printed by the script"):
+    for printed in shown_in(name, "printed by the script"):
         assert printed in finished.stdout
     log = steady((tmp_path / "log.txt").read_text())
-    for logged in quoted(page, "logged by the worker"):
+    for logged in shown_in(name, "logged by the worker"):
         assert [line for line in logged.splitlines() if steady(line) not in log] == []
+
+
+SHOWN = re.compile(r"^(?:<!-- ([^\n]*) -->\n)?```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+BY_GUIDE = ("printed by the script", "logged by the worker", "shown by the command")
+
+
+def is_produced(page: Path, source: str, kind: str, text: str) -> bool:
+    """Whether a test produces what a block shows; a block of commands shows nothing."""
+    if kind not in ("text", "console", ""):
+        return True  # a program or a file
+    if kind == "console":  # test_screens.py
+        return page.name == "operate.md"
+    if text.startswith("error["):  # test_the_quoted_error_is_what_check_says
+        return page.name == "handle-errors.md"
+    if kind == "" or page.name == "quickstart.md":  # test_quickstart.py
+        return not text.startswith("$ ")
+    test = source.rpartition(" ")[2]
+    names_page = test.endswith(".py") and page.name in (ROOT / test).read_text()
+    return names_page or (source in BY_GUIDE and page in guides_with_examples())
+
+
+@pytest.mark.parametrize("page", [ROOT / "README.md", *written_pages()], ids=lambda page: page.name)
+def test_every_shown_message_is_produced_by_a_test(page: Path) -> None:
+    found = SHOWN.findall(page.read_text())
+
+    assert [text for source, kind, text in found if not is_produced(page, source, kind, text)] == []
 
 
 def show_workflow(name: str, project: Path, url: str) -> str:
@@ -69,14 +103,6 @@ def show_workflow(name: str, project: Path, url: str) -> str:
     workflow_id = listed["workflows"][0]["id"]
     shown = run_horsies(project, "workflow", "show", "shop:app", workflow_id, **environment)
     return "\n".join(line.rstrip() for line in shown.stdout.splitlines()).strip()
-
-
-def quoted(page: Path, source: str) -> list[str]:
-    """Output that a page shows, below the comment that names where it comes from."""
-    pattern = rf"^<!-- {source} -->\n```text\n(.*?)^```$"
-    return [
-        text.rstrip() for text in re.findall(pattern, page.read_text(), re.DOTALL | re.MULTILINE)
-    ]
 
 
 def steady(text: str) -> str:
@@ -121,6 +147,46 @@ def test_commands_of_the_guides_can_be_typed(page: str) -> None:
         command = horsies.get_command(click.Context(horsies), name)
         assert command is not None
         command.make_context(name, rest)
+
+
+def fenced(page: str, kind: str) -> list[str]:
+    text = (DOCS / "how-to" / page).read_text()
+    return re.findall(rf"^```{kind}\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+
+
+def test_the_deployments_of_the_guide_fit_together() -> None:
+    """Supervisors ask what the worker serves, and wait longer than it drains."""
+    (unit,), (docker,), (pod,) = (
+        fenced("deploy.md", kind) for kind in ("ini", "dockerfile", "yaml")
+    )
+    service = configparser.ConfigParser()
+    service.read_string(unit)
+    spec = yaml.safe_load(pod)["spec"]
+    (worker,) = spec["containers"]
+    probes = [worker[name]["httpGet"] for name in worker if name.endswith("Probe")]
+    program, place = re.findall(r"HEALTHCHECK .* -c \"(.*?\'http:\S+?(:\d+/\S+?)\'.*)\"", docker)[0]
+
+    def limit(command: str) -> int:
+        return int(re.findall(r"--drain-timeout\W+(\d+)", command)[0])
+
+    assert limit(unit) < int(service["Service"]["TimeoutStopSec"])
+    assert limit(pod) < spec["terminationGracePeriodSeconds"]
+    assert len(probes) == 3
+    served = {f":{probe['port']}{probe['path']}" for probe in probes} | {place}
+    assert served == {":9102/health/live", ":9102/health/ready"}
+    assert '"--health-port", "9102"' in docker
+    assert '"--health-port", "9102"' in pod
+    compile(program, "HEALTHCHECK", "exec")
+
+
+@pytest.mark.parametrize("page", ["capture-output.md", "monitor.md"])
+def test_queries_of_the_guides_run(page: str, database_url: str) -> None:
+    queries = fenced(page, "sql")
+
+    assert queries
+    with psycopg.connect(database_url) as connection:
+        for query in queries:
+            connection.execute(query.encode())
 
 
 def option_names(command: click.Command, context: click.Context) -> Iterator[str]:

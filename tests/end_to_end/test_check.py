@@ -1,5 +1,6 @@
 """`horsies check`: every code with its place and its cure, all problems at once, exit code 1."""
 
+import queue
 import re
 from pathlib import Path
 from typing import NamedTuple
@@ -126,22 +127,28 @@ def test_several_broken_files_are_reported_at_once(tmp_path: Path) -> None:
 
 def test_every_mistake_of_every_module_is_shown_in_one_run(tmp_path: Path) -> None:
     files = {
-        "queue_app.py": f"{APP}@app.task('a', nice=1)\n{TASK}app.discover_tasks(['one', 'two'])\n",
+        "queue_app.py": f"{APP}@app.task('a', timeout=1)\n{TASK}"
+        f"@app.task\n{TASK}@app.task()\n{TASK}app.discover_tasks(['one', 'two'])\n",
         "one.py": f"{OTHER}@app.task('b')\ndef b(): ...\n"
         "@app.task('c')\ndef c() -> int: ...\nb.send()\n",
         "two.py": f"{OTHER}from horsies import *\n"
+        "wrong = RetryPolicy.fixed([1], auto_retry_for=[ValueError])\n"
         "policy = RetryPolicy.fixed([1], auto_retry_for=['WAIT_TIMEOUT'])\n"
-        f"@app.task('d', retry_policy=policy)\n{TASK}",
+        f"@app.task('d', retry_policy=policy)\n{TASK}"
+        "@app.task('e')\ndef e(x: open) -> TaskResult[int, TaskError]: ...\n",
     }
 
     done = run_horsies(write_project(tmp_path, files), "check", "queue_app")
 
     assert done.returncode == 1
     assert re.findall(r"error\[(HRS-\d+)\]", done.stderr) == [
-        "HRS-102", "HRS-100", "HRS-101", "HRS-102",
+        "HRS-102", "HRS-102", "HRS-102", "HRS-100", "HRS-101", "HRS-102", "HRS-102", "HRS-105",
     ]  # fmt: skip
+    assert "remove it, or write timeout_ms" in done.stderr
+    assert done.stderr.count('write @app.task("job")') == 2
+    assert "write retry_on=[ValueError]" in done.stderr
     assert "names codes that are never retried: WAIT_TIMEOUT" in done.stderr
-    assert "aborting due to 4 previous errors" in done.stderr
+    assert "aborting due to 8 previous errors" in done.stderr
 
 
 def test_one_name_in_two_files_names_both_places(tmp_path: Path) -> None:
@@ -192,6 +199,16 @@ def test_a_worker_refuses_to_start_with_the_same_errors(tmp_path: Path) -> None:
     assert "ZeroDivisionError" in done.stderr
 
 
+def test_a_worker_refuses_annotations_that_it_cannot_use(tmp_path: Path) -> None:
+    source = f"{APP}@app.task('job')\ndef job(x: 'Order') -> TaskResult[int, TaskError]: ...\n"
+
+    done = run_horsies(write_project(tmp_path, {"queue_app.py": source}), "worker", "queue_app")
+
+    assert done.returncode == 1
+    assert "error[HRS-105]: task 'job': parameter 'x'" in done.stderr
+    assert "the name 'Order' is not defined in queue_app" in done.stderr
+
+
 @pytest.mark.parametrize("command", ["check", "worker"])
 def test_an_app_without_tasks_is_refused(command: str, tmp_path: Path) -> None:
     files = {"queue_app.py": f"{APP}app.discover_tasks(['other'])\n", "other.py": ""}
@@ -208,6 +225,24 @@ def test_a_module_that_cannot_be_imported_is_looked_for_from_here(tmp_path: Path
 
     assert done.returncode == 1
     assert "the module must be importable from the working directory" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("locator", "said"),
+    [
+        pytest.param(
+            "queue", f"it was loaded from {queue.__file__}", id="hidden by another module"
+        ),
+        pytest.param("queue.app", "if app is an app in queue, write queue:app", id="dot"),
+    ],
+)
+def test_a_name_that_means_another_module_says_so(tmp_path: Path, locator: str, said: str) -> None:
+    write_project(tmp_path, {"queue.py": APP})
+
+    done = run_horsies(tmp_path, "check", locator)
+
+    assert done.returncode == 1
+    assert said in done.stderr
 
 
 def test_neither_url_nor_embedded_server_names_both_ways_out(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from click.testing import CliRunner
 from horsies.cli.web import command
 from support.command import COMMAND, run_horsies, start_horsies, write_project
 from support.eventually import eventually
+from support.pages import shown_in
 
 pytestmark = pytest.mark.slow
 APP = """
@@ -50,9 +51,12 @@ def test_a_module_or_a_database_is_shown(tmp_path: Path, database_url: str) -> N
     (project / "log.txt").unlink()
     with dashboard(project, "shop:app", HORSIES_DATABASE_URL=database_url) as by_module:
         second = httpx.get(f"{by_module}tasks/suggestions?word=task:")
+        said = (project / "log.txt").read_text()
 
     assert (first.status_code, "Overview" in first.text) == (200, True)
     assert second.json() == [{"word": "task:job", "about": ""}]
+    (quoted,) = shown_in("how-to/dashboard.md", "printed in tests/end_to_end/test_web.py")
+    assert re.sub(r":\d+/", ":PORT/", quoted) in re.sub(r":\d+/", ":PORT/", said)
 
 
 def test_another_address_is_served_to_those_who_know_the_token(

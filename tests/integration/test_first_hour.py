@@ -5,6 +5,7 @@ import inspect
 import logging
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -44,7 +45,9 @@ class Order:
 
 
 @pytest.fixture
-def plain(new_app: Callable[..., Horsies]) -> Horsies:
+def plain(new_app: Callable[..., Horsies], monkeypatch: pytest.MonkeyPatch) -> Horsies:
+    # An ended wait asks why only for a moment, in which a busy server may not answer.
+    monkeypatch.setattr(waiting, "_EXPLAIN_S", 10.0)
     return new_app(allow_plain_returns=True)
 
 
@@ -95,6 +98,29 @@ def test_scripts_get_values_or_exceptions(plain: Horsies) -> None:
     assert isinstance(unfinished.value, TimeoutError)
     text = "it is still PENDING; no live worker serves queue 'default'"
     assert text in str(unfinished.value)
+
+
+def test_a_worker_that_has_just_stopped_serves_no_queue(plain: Horsies, db: Database) -> None:
+    @plain.task("job")
+    def job() -> int:
+        return 1
+
+    handle = job.send_or_raise()
+    db.insert(
+        "horsies_worker_states",
+        worker_id="w",
+        queues=["default"],
+        holds_lock=True,
+        worker_started_at=datetime.now(UTC),
+        hostname="host",
+        **dict.fromkeys(("pid", "processes", "max_claim_batch", "max_claim_per_worker"), 1),
+    )
+    stopped = str(handle.get(timeout_ms=1).err)
+    db.execute("select pg_advisory_lock(horsies_lock_key('worker:w'))")
+    alive = str(handle.get(timeout_ms=1).err)
+
+    assert "no live worker" in stopped
+    assert "no live worker" not in alive
 
 
 def test_a_task_has_defaults_for_its_sends(plain: Horsies, db: Database) -> None:
@@ -258,18 +284,27 @@ def test_commands_reach_only_the_tasks_of_their_app(
     module = str(tmp_path / "own_shop.py")
     for name in ("own", "foreign"):
         db.insert(task_name=name)
+        db.insert(
+            task_name=name, id=f"{name}-failed", status="FAILED", failed_at=db.value("select now()")
+        )
 
     own = CliRunner().invoke(cancel.command, [module, "--yes"])
     refused = CliRunner().invoke(cancel.command, [module, "--yes", "--task-name", "foreign"])
     foreign = CliRunner().invoke(cancel.command, [module, "--yes", "--all-apps"])
     gone = CliRunner().invoke(cancel.command, [module, "--id", "none"])
-    failed = CliRunner().invoke(requeue.command, [module, "--yes"])
+    requeued = CliRunner().invoke(requeue.command, [module, "status:failed", "--yes"])
+    left = db.status("foreign-failed")
+    all_apps = ["status:failed", "--yes", "--all-apps"]
+    others = CliRunner().invoke(requeue.command, [module, *all_apps])
 
     assert "1 task(s) cancelled" in own.output
     assert (refused.exit_code, "add --all-apps" in refused.output) == (1, True)
     assert "1 task(s) cancelled" in foreign.output
     assert (gone.exit_code, gone.output) == (1, "Error: there is no task none\n")
-    assert "0 task(s) match" in failed.output
+    assert "1 task(s) requeued" in requeued.output
+    assert left == "FAILED"
+    assert "1 task(s) requeued" in others.output
+    assert (db.status("own-failed"), db.status("foreign-failed")) == ("PENDING", "PENDING")
 
 
 def test_a_wait_without_a_worker_says_so(
@@ -281,7 +316,12 @@ def test_a_wait_without_a_worker_says_so(
     def job() -> int:
         return 1
 
-    job.send_or_raise().get(timeout_ms=100)
+    handle = job.send_or_raise()
+    waiter = threading.Thread(target=handle.get, args=(60_000,))
+    waiter.start()
+    eventually(lambda: caplog.records, within=30)
+    handle.cancel().unwrap()
+    waiter.join()
 
     (line,) = [record.getMessage() for record in caplog.records]
     assert line.endswith("it is still PENDING; no live worker serves queue 'default'")

@@ -6,11 +6,12 @@ import sys
 import threading
 from collections.abc import Callable
 from datetime import timedelta
-from typing import Any
+from typing import Any, cast
 
 import anyio
 import pytest
 from sqlalchemy import create_engine
+from sqlalchemy.orm import Session
 
 from horsies import (
     Horsies,
@@ -104,6 +105,34 @@ def test_inline_tasks_run_at_their_send(app: Horsies, horsies_inline: Inline) ->
     ]  # fmt: skip
 
 
+def test_inline_errors_are_those_that_a_worker_stores(
+    app: Horsies, horsies_inline: Inline, horsies_worker: Manual
+) -> None:
+    @app.task("divide", exception_mapper={ZeroDivisionError: "DIVIDED"})
+    def divide(by: int) -> set[float]:
+        if by > 1:
+            raise TaskFailed("TOO_LARGE", "too large", data={"by": by})
+        return cast("set[float]", {1 // by} if by == 0 else "not a set")
+
+    worker = horsies_worker(app)
+    sent = [divide.send_or_raise(by) for by in (0, 1, 2)]
+    worker.run_until_idle()
+    stored = [_steady(handle.get(0).err_value) for handle in sent]
+    horsies_inline(app)
+    inline = [_steady(divide.send_or_raise(by).get().err_value) for by in (0, 1, 2)]
+
+    assert [error["error_code"] for error in inline][::2] == ["DIVIDED", "TOO_LARGE"]
+    assert inline == stored
+
+
+def _steady(error: Any) -> dict[str, Any]:
+    """An error without its traceback, which names who has called the function."""
+    found: dict[str, Any] = error.model_dump(mode="json")
+    if found["exception"]:
+        found["exception"].pop("traceback")
+    return found
+
+
 async def test_inline_works_in_an_event_loop(app: Horsies, horsies_inline: Inline) -> None:
     horsies_inline(app)
 
@@ -167,11 +196,14 @@ def test_a_send_in_a_transaction_is_recorded_beside_it(
     engine = create_engine(horsies_database_url.replace("postgresql:", "postgresql+psycopg:"))
 
     with engine.connect() as connection, connection.begin() as transaction:
-        app.tasks["charge"].with_options(connection=connection).send(42).unwrap()
+        # A session that joins the test's transaction, as SQLAlchemy's guide has it.
+        with Session(connection, join_transaction_mode="create_savepoint") as session:
+            app.tasks["charge"].with_options(connection=session).send(42).unwrap()
+            session.commit()
         transaction.rollback()
     engine.dispose()
 
-    assert sends.assert_sent("charge", order=42).arguments["cents"] == 100
+    assert sends.assert_sent("charge", order=42, times=1).arguments["cents"] == 100
 
 
 def test_a_manual_worker_runs_what_is_due(app: Horsies, worker: ManualWorker) -> None:
@@ -259,6 +291,16 @@ def test_inline_works_with_anyio(app: Horsies, horsies_inline: Inline) -> None:
         return value
 
     assert anyio.run(main) == "me"
+
+
+def test_a_manual_worker_works_with_anyio_and_from_a_thread(
+    app: Horsies, worker: ManualWorker
+) -> None:
+    async def main() -> int:
+        await app.tasks["mail"].send_or_raise_async("me")
+        return await worker.run_once_async() + await anyio.to_thread.run_sync(worker.run_until_idle)
+
+    assert anyio.run(main) == 2
 
 
 DJANGO = """

@@ -2,15 +2,22 @@
 
 import subprocess
 import sys
+from datetime import UTC, datetime
 from typing import Any
 
 import psycopg
 import pytest
-from sqlalchemy import create_engine
+from sqlalchemy import create_engine, insert, select, update
 
 from horsies import PostgresBroker, PostgresConfig
-from horsies.core.models.task_pg import Base, TaskModel, WorkflowModel, WorkflowTaskModel
-from horsies.states import TaskStatus, WorkflowStatus, WorkflowTaskStatus
+from horsies.core.models.task_pg import (
+    Base,
+    TaskAttemptModel,
+    TaskModel,
+    WorkflowModel,
+    WorkflowTaskModel,
+)
+from horsies.states import TaskAttemptOutcome, TaskStatus, WorkflowStatus, WorkflowTaskStatus
 
 COLUMNS = """
     select c.relname, a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull,
@@ -93,25 +100,49 @@ def test_a_stored_task_is_read_through_the_model(database_url: str) -> None:
     assert (waiting, by_text) == (1, 1)
 
 
-@pytest.mark.parametrize(
-    ("model", "members"),
-    [
-        (TaskModel, TaskStatus),
-        (WorkflowModel, WorkflowStatus),
-        (WorkflowTaskModel, WorkflowTaskStatus),
-    ],
-)
-def test_every_status_is_a_member_of_its_enum(model: Any, members: Any) -> None:
-    column = model.__table__.c.status.type
+AT = datetime(2030, 1, 1, tzinfo=UTC)
+TASK = {"id": "t", "task_name": "job", "queue_name": "q", "sent_at": AT, "enqueue_sha": "x"}
 
-    for member in members:
-        assert column.process_bind_param(member, None) == member.value
-        assert column.process_result_value(member.value, None) is member
+
+@pytest.mark.parametrize(
+    ("attribute", "row", "members"),
+    [
+        (TaskModel.status, TASK, TaskStatus),
+        (
+            TaskAttemptModel.outcome,
+            {"task_id": "t", "attempt": 1, "started_at": AT, "finished_at": AT},
+            TaskAttemptOutcome,
+        ),
+        (WorkflowModel.status, {"id": "w", "name": "flow"}, WorkflowStatus),
+        (
+            WorkflowTaskModel.status,
+            {"id": "n", "workflow_id": "of the node", "task_index": 0, "task_name": "job"},
+            WorkflowTaskStatus,
+        ),
+    ],
+    ids=["task", "attempt", "workflow", "node"],
+)
+def test_every_status_is_read_compared_and_queried_as_a_member(
+    attribute: Any, row: dict[str, Any], members: Any, database_url: str
+) -> None:
+    engine = create_engine(database_url.replace("postgresql:", "postgresql+psycopg:"))
+    one = attribute.class_
+    mine = [one.__table__.c[name] == value for name, value in row.items() if "id" in name]
+
+    with engine.begin() as connection:
+        connection.execute(insert(WorkflowModel).values(id="of the node", name="flow"))
+        connection.execute(insert(one).values({**row, attribute.key: next(iter(members))}))
+        for member in members:
+            connection.execute(update(one).where(*mine).values({attribute.key: member}))
+            read = select(attribute).where(*mine)
+            assert connection.scalar(read) is member
+            assert connection.scalar(read.where(attribute == member)) is member
+            assert connection.scalar(read.where(attribute.in_([member.value]))) is member
+            assert connection.scalar(read.where(attribute != member)) is None
+    engine.dispose()
 
 
 async def test_session_factory_gives_transactions_on_the_same_database(database_url: str) -> None:
-    from sqlalchemy import select
-
     broker = PostgresBroker(PostgresConfig(database_url=database_url))
     (await broker.enqueue_async("any", task_id="t-1", enqueue_sha="x")).unwrap()
 

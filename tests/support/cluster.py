@@ -162,6 +162,12 @@ def end_run() -> None:
     if configured := os.environ.get(CONFIGURED_URL):
         Server(configured, owner=None).drop_database(template_name())
     remove_directory(run_directory())
+    shutil.rmtree(programs_directory(), ignore_errors=True)
+
+
+def programs_directory() -> Path:
+    """A directory of the run whose programs may be run, by all users; it need not exist."""
+    return Path(tempfile.gettempdir()) / f"{run_directory().name}-programs"
 
 
 def make_directory(*, holds_programs: bool = False) -> Path:

@@ -1,9 +1,9 @@
 """Settings from arguments, environment and pyproject.toml, in that order."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
-from pydantic import ValidationError
 
 from horsies import AppConfig, ConfigurationError, Horsies, PostgresConfig
 from horsies.config.sources import described
@@ -26,6 +26,7 @@ def test_a_url_and_settings_are_enough(project: Path) -> None:
 
     assert app.config.broker.database_url == URL
     assert app.config.allow_plain_returns
+    assert Horsies(database_url=URL).config.broker.database_url == URL
 
 
 def test_the_first_source_wins(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -91,8 +92,29 @@ def test_a_wrong_value_names_its_source(project: Path, monkeypatch: pytest.Monke
 
     with pytest.raises(ConfigurationError, match="from HORSIES_TASK_TIMEOUT_MS"):
         Horsies(URL)
-    with pytest.raises(ValidationError):
-        Horsies(URL, task_timeout_ms="soon")
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"task_timeout_ms": "soon"}, "task_timeout_ms: Input should be a valid integer"),
+        ({"speed": 3}, "speed: there is no such setting (from argument)"),
+        ({"recovery": {"speed": 3}}, "recovery.speed: there is no such setting"),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize(
+    "given", [URL, AppConfig(broker=PostgresConfig(database_url=URL))], ids=["url", "config"]
+)
+def test_a_wrong_argument_gets_one_error_of_ours(
+    project: Path, given: Any, settings: Any, said: str
+) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        Horsies(given, **settings)
+
+    (note,) = caught.value.notes
+    assert note.startswith(said)
+    assert caught.value.help_text
 
 
 @pytest.mark.parametrize(

@@ -185,13 +185,15 @@ def test_options_are_kept_and_written() -> None:
         task.exception_mapper[ValueError] = "V"  # type: ignore[index]
 
 
-def test_annotations_that_cannot_be_evaluated_only_lose_their_check() -> None:
+def test_annotations_that_cannot_be_evaluated_are_left_to_check_and_send() -> None:
     def f(known: int, unknown: "NoSuchClass") -> TaskResult[int, TaskError]:  # type: ignore[name-defined]  # noqa: F821
         return TaskResult(ok=known)
 
     task = define(f)
 
-    assert task.encode_arguments((1, [2]), {}).is_ok()
+    (problem,) = task.problems()  # `check` shows it, and a send is refused with it
+    assert problem.code is ErrorCode.TASK_INVALID_SIGNATURE
+    assert "the name 'NoSuchClass' is not defined" in problem.notes[0]
     assert "parameter 'known'" in str(task.encode_arguments(("x", 2), {}).unwrap_err())
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
 
 from horsies.codes import ErrorCode
 from horsies.config.app import AppConfig
@@ -54,11 +55,11 @@ def make_config(
     """The configuration of an app, and where each setting that is not a default comes from."""
     if isinstance(given, AppConfig):
         named = {name: getattr(given, name) for name in given.model_fields_set}
-        config = AppConfig(**{**named, **settings}) if settings else given
-        return config, dict.fromkeys({*named, *settings}, "argument")
+        found = Found({**named, **settings}, dict.fromkeys({*named, *settings}, "argument"))
+        return _built(found) if settings else given, found.sources
     found = Found()
     for name, value in settings.items():
-        found.put(name, value, "argument")
+        found.put("broker.database_url" if name == "database_url" else name, value, "argument")
     if isinstance(given, str):
         found.put("broker.database_url", given, "argument")
     elif given is not None:
@@ -81,18 +82,18 @@ def _built(found: Found) -> AppConfig:
         return AppConfig(**values)
     except ValidationError as error:
         problems = error.errors(include_url=False, include_context=False)
-        notes = [
-            f"{'.'.join(map(str, one['loc']))}: {one['msg']} (from {_source(found, one['loc'])})"
-            for one in problems
-        ]
-        if all(_source(found, one["loc"]) == "argument" for one in problems):
-            raise  # the contract's own error for settings given in code
         raise ConfigurationError(
-            "a setting has a value it cannot have",
+            "a setting has a value or a name that it cannot have",
             ErrorCode.CLI_INVALID_ARGS,
-            notes=notes,
+            notes=[_told(one, _source(found, one["loc"])) for one in problems],
             help_text="docs/reference/configuration.md lists the settings and their ranges",
         ) from None
+
+
+def _told(problem: ErrorDetails, source: str) -> str:
+    is_unknown = problem["type"] == "extra_forbidden"
+    said = "there is no such setting" if is_unknown else problem["msg"]
+    return f"{'.'.join(map(str, problem['loc']))}: {said} (from {source})"
 
 
 def _broker(fields: dict[str, Any]) -> PostgresConfig:

@@ -1,5 +1,6 @@
 """The rules of the task decorator: each violation has an HRS code, a place and a cure."""
 
+import difflib
 import functools
 import inspect
 from collections.abc import Callable, Mapping
@@ -100,7 +101,8 @@ def read_return_type(
             ErrorCode.TASK_NO_RETURN_TYPE,
             location,
             [f"function {function.__qualname__!r}"],
-            "declare it: def f(...) -> TaskResult[int, TaskError]",
+            "declare it: def f(...) -> "
+            + ("int" if allow_plain_returns else "TaskResult[int, TaskError]"),
         )
     declared = annotations.get("return", inspect.Parameter.empty)
     if get_origin(declared) is Annotated:
@@ -141,13 +143,10 @@ def check_options(options: Mapping[str, object], location: SourceLocation | None
         )
     unknown = sorted(options.keys() - {*_KNOWN_OPTIONS, "good_until"})
     if unknown:
-        is_retry = "auto_retry_for" in unknown
         raise _invalid_option(
             f"unknown task option: {', '.join(unknown)}",
             f"known options: {', '.join(_KNOWN_OPTIONS)}",
-            "put it into retry_policy=RetryPolicy(auto_retry_for=[...])"
-            if is_retry
-            else "remove it",
+            _option_cure(unknown),
             location,
         )
     policy = options.get("retry_policy")
@@ -158,6 +157,14 @@ def check_options(options: Mapping[str, object], location: SourceLocation | None
             "use RetryPolicy.fixed(...) or RetryPolicy.exponential(...)",
             location,
         )
+
+
+def _option_cure(unknown: list[str]) -> str:
+    if "auto_retry_for" in unknown:
+        return "put it into retry_policy=RetryPolicy(auto_retry_for=[...])"
+    meant = [difflib.get_close_matches(name, _KNOWN_OPTIONS, n=1) for name in unknown]
+    guesses = ", ".join(match for matches in meant for match in matches)
+    return f"remove it, or write {guesses}" if guesses else "remove it"
 
 
 def check_error_codes(
@@ -235,16 +242,15 @@ def check_unique_key(key: object, location: SourceLocation | None) -> None:
         )
 
 
-def refuse_bare(name: object) -> None:
-    """Reject `@app.task` without parentheses, which would leave the function unregistered."""
-    if callable(name):
-        shown = getattr(name, "__name__", "f")
-        raise _invalid_option(
-            "@app.task needs the name of the task",
-            f"found @app.task above {shown!r} without a name",
-            f'write @app.task("{shown}")',
-            SourceLocation.from_function(name),
-        )
+def nameless(function: Callable[..., object]) -> TaskDefinitionError:
+    """Build the error for `@app.task` or `@app.task()`, which name no task."""
+    shown = getattr(function, "__name__", "f")
+    return _invalid_option(
+        "@app.task needs the name of the task",
+        f"found @app.task above {shown!r} without a name",
+        f'write @app.task("{shown}")',
+        SourceLocation.from_function(function),
+    )
 
 
 def check_name(name: object, location: SourceLocation | None) -> None:

@@ -25,12 +25,17 @@ def collected_mistakes() -> Generator[list[HorsiesError], None, None]:
         _found.reset(token)
 
 
-def refused_task(error: HorsiesError) -> "RefusedTask":
-    """Stand in for a task that was refused, if mistakes are collected; else raise."""
+def keep_mistake(error: HorsiesError) -> None:
+    """Keep the error for the report if mistakes are collected; else raise it."""
     found = _found.get()
     if found is None:
         raise error
     found.append(error)
+
+
+def refused_task(error: HorsiesError) -> "RefusedTask":
+    """Stand in for a task that was refused, if mistakes are collected; else raise."""
+    keep_mistake(error)
     return RefusedTask(error)
 
 

@@ -18,6 +18,7 @@ from horsies.config.exceptions import code_problem
 from horsies.errors import ConfigurationError
 from horsies.result import BUILTIN_CODE_REGISTRY, BuiltInTaskCode
 from horsies.result.raising import RETRY_CODE
+from horsies.tasks.mistakes import keep_mistake
 
 # Built-in codes that can be retried (docs/contract/errors.md §5); others are never retried.
 RETRYABLE_BUILT_IN = ("UNHANDLED_EXCEPTION", "TASK_EXCEPTION", "WORKER_CRASHED", "TASK_TIMEOUT")
@@ -115,7 +116,12 @@ class RetryPolicy(BaseModel):
             try:
                 super().__init__(**data)
             except ValidationError as error:
-                raise _refusal(error) from None
+                refusal = _refusal(error)
+            else:
+                return
+            keep_mistake(refusal)
+            # In `check` this stands in for the policy, so that later mistakes are found as well.
+            super().__init__(auto_retry_for=[RETRY_CODE])
 
         # Pydantic must not treat this as a custom __init__: policies in rows are read without it.
         __init__.__pydantic_base_init__ = True

@@ -24,5 +24,10 @@ from horsies_task_attempts a where a.task_id = %(task_id)s order by a.attempt de
 -- name: why_unfinished
 select t.status, t.queue_name, t.started_at, t.enqueued_at > horsies_now() as is_early,
     exists (select from horsies_worker_states w
-            where w.snapshot_at > horsies_now() - interval '30 seconds' and t.queue_name = any (w.queues)) as is_served
+            where w.snapshot_at > horsies_now() - interval '30 seconds' and t.queue_name = any (w.queues)
+              -- A worker that has just stopped has let go of its session lock; a replica does not see locks.
+              and (not w.holds_lock or pg_is_in_recovery() or exists (
+                  select from pg_locks l
+                  where l.locktype = 'advisory' and l.granted and l.objsubid = 1
+                    and (l.classid::bigint << 32) | l.objid::bigint = horsies_lock_key('worker:' || w.worker_id)))) as is_served
 from horsies_tasks t where t.id = %(task_id)s;
