@@ -54,9 +54,9 @@ group by f.queue_name order by f.queue_name;
 select case when %(by)s = 'queue' then e.queue_name else e.task_name end as name,
     count(*) filter (where e.status = 'COMPLETED') as completed_count, count(*) filter (where e.status = 'FAILED') as failed_count,
     count(*) filter (where e.status = 'EXPIRED') as expired_count,
-    percentile_cont(array[0.5, 0.95, 0.99]) within group (order by extract(epoch from e.started_at - e.enqueued_at)::double precision)
+    percentile_cont(array[0.5, 0.95, 0.99]) within group (order by date_part('epoch', e.started_at - e.enqueued_at))
         filter (where e.started_at is not null and isfinite(e.enqueued_at)) as start_latencies,
-    percentile_cont(array[0.5, 0.95, 0.99]) within group (order by extract(epoch from e.ended_at - e.started_at)::double precision)
+    percentile_cont(array[0.5, 0.95, 0.99]) within group (order by date_part('epoch', e.ended_at - e.started_at))
         filter (where e.started_at is not null) as run_times,
     extract(epoch from horsies_now() - max(case when e.number = %(row_limit)s then e.ended_at else horsies_now() - %(window)s end))::double precision as span_s
 from unnest(array['COMPLETED', 'FAILED', 'EXPIRED']) s(status) cross join lateral (
