@@ -17,10 +17,12 @@ from horsies.operations.reading import (
     workers,
 )
 from horsies.operations.steps import RefusedError, Steps
+from horsies.operations.why_nodes import node_reasons
 from horsies.operations.why_reading import (
     AHEAD_LIMIT,
     Ahead,
     KnownNames,
+    Reason,
     WhyNode,
     WhyTask,
     known_names,
@@ -34,15 +36,6 @@ KindOf: TypeAlias = Callable[[str], str | None]
 _KINDS = {"process": "child processes", "blocking": "threads", "async": "coroutines"}
 _IN_FLIGHT_READ = 20_000
 _SEEN_WITHIN = 20 * ALIVE_WITHIN
-
-
-@dataclass(frozen=True, slots=True)
-class Reason:
-    """A rule that holds a task back, or what became of it, and what can be done about it."""
-
-    rule: str
-    text: str
-    cure: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,36 +302,5 @@ def _node_steps(workflow_id: str, node_id: str, kind_of: KindOf) -> Steps[Explan
     waited_for: list[WhyNode] = []
     if node.dependencies:
         waited_for = yield why_node(workflow_id, None, node.dependencies)
-    reasons = list(_node_reasons(node, waited_for))
+    reasons = list(node_reasons(node, waited_for))
     return Explanation(f"{workflow_id}/{node_id}", node.task_name, node.status, reasons)
-
-
-def _node_reasons(node: WhyNode, waited_for: Sequence[WhyNode]) -> Iterator[Reason]:
-    if node.workflow_status == "PAUSED":
-        yield Reason(
-            "workflow_paused",
-            f"Its workflow {node.workflow_name} is paused.",
-            f"horsies workflow resume MODULE {node.workflow_id}",
-        )
-    ended = ("COMPLETED", "FAILED", "SKIPPED")
-    open_nodes = [one for one in waited_for if one.status not in ended]
-    if node.status == "PENDING" and open_nodes:
-        said = [f"{one.node_id or one.task_index} ({one.status})" for one in open_nodes]
-        which = {"any": "the first of ", "quorum": "enough of "}.get(node.join_type, "")
-        what = "nodes" if len(said) > 1 else "node"
-        yield Reason(
-            "waits_for_node",
-            f"It waits for {which}{what} {listed(said)}.",
-            f"horsies why {node.workflow_id}/{open_nodes[0].node_id}",
-        )
-    if node.status == "RUNNING" and node.kind == "event":
-        yield Reason(
-            "waits_for_event",
-            f"It waits for the event {node.event_name} with key {node.event_key}.",
-            f'app.send_event("{node.event_name}", "{node.event_key}", ...)',
-        )
-    elif node.status == "RUNNING" and node.wait_until is not None:
-        until = moment(node.wait_until, node.read_at)
-        yield Reason("sleeps", f"It sleeps until {until}.")
-    if node.status in ended:
-        yield Reason("node_ended", f"It has ended: {node.status}.")

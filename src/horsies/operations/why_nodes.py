@@ -1,0 +1,38 @@
+"""Why a node of a workflow that has no task has not begun or ended."""
+
+from collections.abc import Iterator, Sequence
+
+from horsies.operations.why_reading import Reason, WhyNode
+from horsies.operations.words import listed, moment
+
+
+def node_reasons(node: WhyNode, waited_for: Sequence[WhyNode]) -> Iterator[Reason]:
+    """One for each rule that holds it back; `waited_for` are the nodes it depends on."""
+    if node.workflow_status == "PAUSED":
+        yield Reason(
+            "workflow_paused",
+            f"Its workflow {node.workflow_name} is paused.",
+            f"horsies workflow resume MODULE {node.workflow_id}",
+        )
+    ended = ("COMPLETED", "FAILED", "SKIPPED")
+    open_nodes = [one for one in waited_for if one.status not in ended]
+    if node.status == "PENDING" and open_nodes:
+        said = [f"{one.node_id or one.task_index} ({one.status})" for one in open_nodes]
+        which = {"any": "the first of ", "quorum": "enough of "}.get(node.join_type, "")
+        what = "nodes" if len(said) > 1 else "node"
+        yield Reason(
+            "waits_for_node",
+            f"It waits for {which}{what} {listed(said)}.",
+            f"horsies why {node.workflow_id}/{open_nodes[0].node_id}",
+        )
+    if node.status == "RUNNING" and node.kind == "event":
+        yield Reason(
+            "waits_for_event",
+            f"It waits for the event {node.event_name} with key {node.event_key}.",
+            f'app.send_event("{node.event_name}", "{node.event_key}", ...)',
+        )
+    elif node.status == "RUNNING" and node.wait_until is not None:
+        until = moment(node.wait_until, node.read_at)
+        yield Reason("sleeps", f"It sleeps until {until}.")
+    if node.status in ended:
+        yield Reason("node_ended", f"It has ended: {node.status}.")
