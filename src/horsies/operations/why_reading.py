@@ -73,6 +73,9 @@ class WhyNode(NamedTuple):
     event_name: str | None
     event_key: str | None
     sub_workflow_id: str | None
+    sub_workflow_name: str | None
+    sub_workflow_status: str | None
+    max_in_flight: int | None
     read_at: datetime
 
 

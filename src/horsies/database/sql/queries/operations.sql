@@ -200,8 +200,10 @@ order by s.worker_id, s.snapshot_at desc;
 
 -- name: why_node
 select n.workflow_id, w.name as workflow_name, w.status as workflow_status, n.task_index, n.node_id, n.task_name, n.kind, n.status, n.task_id,
-    n.dependencies, n.join_type, n.wait_until, n.event_name, n.event_key, n.sub_workflow_id, horsies_now() as read_at
+    n.dependencies, n.join_type, n.wait_until, n.event_name, n.event_key, n.sub_workflow_id,
+    s.name as sub_workflow_name, s.status as sub_workflow_status, w.max_in_flight, horsies_now() as read_at
 from horsies_workflow_tasks n join horsies_workflows w on w.id = n.workflow_id
+left join horsies_workflows s on s.id = n.sub_workflow_id
 where n.workflow_id = %(workflow_id)s
   and (n.node_id = %(node_id)s or n.task_index = any (%(indexes)s::integer[]))
 order by n.task_index limit 1000;
