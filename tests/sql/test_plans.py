@@ -267,6 +267,17 @@ def test_a_page_of_tasks_reads_a_bounded_number_of_rows(
     assert rows_read(db) <= (200 if found else 1_100), "of 50,000, each once"
 
 
+def test_arguments_are_read_only_where_they_may_fit(db: Database) -> None:
+    db.execute(
+        "create or replace function horsies_has_arguments(args text, kwargs text, expected jsonb)"
+        " returns boolean language plpgsql as 'begin raise exception ''it was read''; end'"
+    )
+
+    rows = db.run(find_ids(Search(parse_filter("kwargs.order=42"), 21, examine_limit=1_000)))
+
+    assert [row.is_match for row in rows] == [False]
+
+
 @pytest.mark.parametrize(
     ("words", "found"),
     [

@@ -19,6 +19,7 @@ as $$
 declare
     ended constant text := 'coalesce(t.completed_at, t.failed_at, t.updated_at, t.created_at)';
     ended_at constant text := 'case when t.status in (''COMPLETED'', ''FAILED'', ''CANCELLED'', ''EXPIRED'') then ' || ended || ' end';
+    -- The hint is never null: behind a null, the arguments would be read after all.
     conditions constant text := $sql$
         ($1 -> 'statuses' is null or $1 -> 'statuses' ? e.status)
         and ($1 ->> 'queue_name' is null or e.queue_name = $1 ->> 'queue_name')
@@ -32,7 +33,7 @@ declare
         and ($1 ->> 'ended_since' is null or e.ended_at >= ($1 ->> 'ended_since')::timestamptz)
         and ($1 ->> 'ended_until' is null or e.ended_at < ($1 ->> 'ended_until')::timestamptz)
         and ($1 ->> 'is_plain' is null or not e.is_workflow_task)
-        and ($1 ->> 'hint' is null or strpos(e.kwargs, $1 ->> 'hint') > 0 or strpos(e.args, $1 ->> 'hint') > 0)
+        and ($1 ->> 'hint' is null or strpos(coalesce(e.kwargs, ''), $1 ->> 'hint') > 0 or strpos(coalesce(e.args, ''), $1 ->> 'hint') > 0)
         and ($1 -> 'arguments' is null or horsies_has_arguments(e.args, e.kwargs, $1 -> 'arguments'))
     $sql$;
     -- Only what the conditions read: every row that is examined is handed on several times. Large arguments only if they are asked for.
