@@ -2,7 +2,7 @@
 
 import json
 from asyncio import TaskGroup
-from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Hashable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -100,7 +100,7 @@ class Visit:
 
 
 @asynccontextmanager
-async def together() -> AsyncIterator[TaskGroup]:
+async def together() -> AsyncGenerator[TaskGroup, None]:
     """Questions that are asked at once; of those that are refused, the first is told."""
     try:
         async with TaskGroup() as group:
