@@ -165,15 +165,17 @@ async def test_running_tasks_are_grouped_by_executor_most_active_first(
     ("columns", "expected"),
     [
         ({}, ("Queued", None, None, None)),
+        ({"status": "CLAIMED", "worker_pid": 7}, ("Claimed", None, None, None)),
         ({"status": "RUNNING", "worker_pid": 7}, ("In progress", None, None, 7)),
         (
             {"status": "COMPLETED", "worker_pid": 7, "result": OK},
             ("Completed", 1, None, None),
         ),
         ({"status": "FAILED", "result": FAILURE}, ("Failed", None, "BROKEN", None)),
+        ({"status": "EXPIRED", "result": FAILURE}, ("Expired", None, "BROKEN", None)),
         ({"status": "CANCELLED"}, ("Cancelled", None, None, None)),
     ],
-    ids=["waiting", "running", "completed", "failed", "cancelled"],
+    ids=["waiting", "claimed", "running", "completed", "failed", "expired", "cancelled"],
 )
 async def test_status_shows_plain_values(
     columns: dict[str, Any], expected: tuple[Any, ...], broker: PostgresBroker, db: Database

@@ -44,7 +44,8 @@ def test_labels_do_not_grow_with_what_is_sent() -> None:
     metrics = WorkerMetrics(context, ["known"])
     tasks = [held("known", "default"), *(held(f"name-{n}", f"queue-{n}") for n in range(50))]
 
-    metrics.claimed([*tasks, held("known", "default", "-infinity")])
+    ahead = held("known", "default", "2026-11-17 12:00:09.000000+00")  # by another clock
+    metrics.claimed([*tasks, held("known", "default", "-infinity"), ahead])
     metrics.recorded(
         [Recorded(Completion(task, "", duration_s=0.5), "completed") for task in tasks]
     )
@@ -58,6 +59,7 @@ def test_labels_do_not_grow_with_what_is_sent() -> None:
         'horsies_wait_seconds_sum{queue="(unknown)",task="(unknown)"} 100.0',
         'horsies_wait_seconds_sum{queue="default",task="known"} 2.0',
     ]
+    assert 'horsies_wait_seconds_count{queue="default",task="known"} 2.0' in lines
 
 
 def test_without_the_library_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -119,10 +119,11 @@ async def statements_for(viewers: int, database_url: str) -> dict[str, int]:
     return costs
 
 
-async def test_pages_say_so_while_the_database_is_away(shop: Any) -> None:
+@pytest.mark.parametrize("path", ["/", "/workers"], ids=["overview", "workers"])
+async def test_pages_say_so_while_the_database_is_away(shop: Any, path: str) -> None:
     app = make_shop("postgresql://nobody@127.0.0.1:1/nowhere?connect_timeout=1")
     async with browsing(app) as client:
-        response = await client.get("/workers")
+        response = await client.get(path)
     await app.close_async()
 
     assert response.status_code == 503

@@ -85,10 +85,11 @@ class AttemptSpan:
 class SenderSpan(NonRecordingSpan):
     """The span that a row carries, `00-<trace id>-<span id>-<flags>`: read once someone asks."""
 
+    _context = INVALID_SPAN_CONTEXT  # of the class: one is made for every attempt
+    _read: SpanContext | None = None
+
     def __init__(self, traceparent: str) -> None:
-        super().__init__(INVALID_SPAN_CONTEXT)
         self._traceparent = traceparent
-        self._read: SpanContext | None = None
 
     def get_span_context(self) -> SpanContext:
         if self._read is None:

@@ -48,7 +48,9 @@ class TaskFilter:
             possible = ENDED
         else:
             return self.statuses
-        return tuple(status for status in self.statuses if status in possible) or possible
+        found = tuple(status for status in self.statuses if status in possible)
+        # Asked only for states that have no error or no end: then nothing fits, and no other state.
+        return found or self.statuses or possible
 
     @property
     def walk(self) -> str:

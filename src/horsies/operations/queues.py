@@ -190,12 +190,11 @@ def _controlled(queue: QueueInfo, control: QueueControl | None) -> QueueInfo:
 
 
 def _pace(row: RecentEnds) -> Pace:
-    ended = row.completed_count + row.failed_count + row.expired_count
     return Pace(
         row.completed_count,
         row.failed_count,
         row.expired_count,
-        ended * 60 / max(row.span_s, 1.0),
+        row.per_minute,
         row.start_latencies or [],
         row.run_times or [],
     )

@@ -59,7 +59,7 @@ class RecentEnds(NamedTuple):
     expired_count: int
     start_latencies: list[float] | None
     run_times: list[float] | None
-    span_s: float
+    per_minute: float
 
 
 class WorkerRow(NamedTuple):

@@ -9,18 +9,22 @@ from horsies.operations.listing import whole_id_steps
 from horsies.operations.queues import state_of
 from horsies.operations.reading import (
     ALIVE_WITHIN,
+    Backlog,
     InFlightTask,
     QueueControl,
     WorkerRow,
     controls,
+    queue_backlogs,
     tasks_in_flight,
     workers,
 )
 from horsies.operations.steps import RefusedError, Steps
+from horsies.operations.why_nodes import node_reasons
 from horsies.operations.why_reading import (
     AHEAD_LIMIT,
     Ahead,
     KnownNames,
+    Reason,
     WhyNode,
     WhyTask,
     known_names,
@@ -34,15 +38,6 @@ KindOf: TypeAlias = Callable[[str], str | None]
 _KINDS = {"process": "child processes", "blocking": "threads", "async": "coroutines"}
 _IN_FLIGHT_READ = 20_000
 _SEEN_WITHIN = 20 * ALIVE_WITHIN
-
-
-@dataclass(frozen=True, slots=True)
-class Reason:
-    """A rule that holds a task back, or what became of it, and what can be done about it."""
-
-    rule: str
-    text: str
-    cure: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,14 +57,42 @@ class _Scene:
     task: WhyTask
     workers: Sequence[WorkerRow]
     names: dict[str, list[str]]
-    control: QueueControl | None
+    controls: dict[str, QueueControl]
     in_flight: Sequence[InFlightTask]
+    due: dict[str, int]  # by queue, counted only if a worker of its queue serves several
     ahead: Ahead | None
     kind: str | None  # where its code runs, if this process knows the task
 
     @property
+    def control(self) -> QueueControl | None:
+        return self.controls.get(self.task.queue_name)
+
+    @property
     def serving(self) -> list[WorkerRow]:
-        return [row for row in self.workers if self.task.queue_name in row.queues]
+        return _serving(self.workers, self.task.queue_name)
+
+    def held(self, queue_name: str) -> list[InFlightTask]:
+        return [one for one in self.in_flight if one.queue_name == queue_name]
+
+    def cap(self, queue_name: str) -> int | None:
+        """The cap set at run time, or the least that a worker of the queue was given."""
+        control = self.controls.get(queue_name)
+        if control is not None and control.max_concurrency is not None:
+            return control.max_concurrency
+        serving = _serving(self.workers, queue_name)
+        caps = [(row.queue_max_concurrency or {}).get(queue_name) for row in serving]
+        return min((cap for cap in caps if cap is not None), default=None)
+
+    def may_start(self, queue_name: str) -> bool:
+        """Whether a queue has work that its rules let start now."""
+        control, cap = self.controls.get(queue_name), self.cap(queue_name)
+        is_paused = control is not None and control.paused_at is not None
+        is_full = cap is not None and len(self.held(queue_name)) >= cap
+        return self.due.get(queue_name, 0) > 0 and not is_paused and not is_full
+
+
+def _serving(rows: Sequence[WorkerRow], queue_name: str) -> list[WorkerRow]:
+    return [row for row in rows if queue_name in row.queues]
 
 
 def why_steps(asked: str, kind_of: KindOf) -> Steps[Explanation]:
@@ -98,18 +121,23 @@ def _waiting_steps(task: WhyTask, kind: str | None) -> Steps[list[Reason]]:
     alive = [row for row in seen if not row.is_gone]
     names: list[KnownNames] = yield known_names([row.worker_id for row in alive])
     found: list[QueueControl] = yield controls()
-    control = next((row for row in found if row.queue_name == task.queue_name), None)
+    controlled = {row.queue_name: row for row in found}
     in_flight: list[InFlightTask] = yield tasks_in_flight(_IN_FLIGHT_READ)
     ahead: Ahead | None = None
+    backlogs: list[Backlog] = []
     if task.enqueued_at is not None and task.enqueued_at <= task.read_at:
         (ahead,) = yield tasks_ahead(task)
+        if any(_better_queues(row, task) for row in alive):
+            backlogs = yield queue_backlogs(AHEAD_LIMIT + 1)
+    due = {row.queue_name: row.due_count for row in backlogs}
     known = {row.worker_id: row.task_names for row in names}
-    scene = _Scene(task, alive, known, control, in_flight, ahead, kind)
+    scene = _Scene(task, alive, known, controlled, in_flight, due, ahead, kind)
     reasons = [*_own_reasons(task), *_queue_reasons(scene), *_worker_reasons(scene)]
-    if not reasons:
-        text = "Nothing holds it back: a worker should take it within seconds."
-        reasons = [Reason("none", text)]
-    return reasons
+    return reasons or [_nothing("take")]
+
+
+def _nothing(verb: str) -> Reason:
+    return Reason("none", f"Nothing holds it back: a worker should {verb} it within seconds.")
 
 
 def _own_reasons(task: WhyTask) -> Iterator[Reason]:
@@ -157,10 +185,11 @@ def _queue_reasons(scene: _Scene) -> Iterator[Reason]:
             f"Queue {task.queue_name} was paused by {control.paused_by} at {since}{why}.",
             f"horsies resume {task.queue_name}",
         )
-    of_queue = [one for one in scene.in_flight if one.queue_name == task.queue_name]
-    yield from _cap(f"queue {task.queue_name}", "queue_cap", _queue_cap(scene), of_queue)
+    held = scene.held(task.queue_name)
+    yield from _cap(f"queue {task.queue_name}", "queue_cap", scene.cap(task.queue_name), held)
     caps = [row.cluster_wide_cap for row in scene.serving if row.cluster_wide_cap is not None]
     yield from _cap("the whole cluster", "cluster_cap", min(caps, default=None), scene.in_flight)
+    yield from _queue_order(scene)
     if scene.ahead is not None and scene.ahead.better_count:
         better = counted(scene.ahead.better_count, AHEAD_LIMIT)
         yield Reason(
@@ -177,11 +206,27 @@ def _queue_reasons(scene: _Scene) -> Iterator[Reason]:
         )
 
 
-def _queue_cap(scene: _Scene) -> int | None:
-    if scene.control is not None and scene.control.max_concurrency is not None:
-        return scene.control.max_concurrency
-    caps = [(row.queue_max_concurrency or {}).get(scene.task.queue_name) for row in scene.serving]
-    return min((cap for cap in caps if cap is not None), default=None)
+def _better_queues(row: WorkerRow, task: WhyTask) -> list[str]:
+    """What a worker serves before the queue of the task: it tells its queues best first."""
+    return row.queues[: row.queues.index(task.queue_name)] if task.queue_name in row.queues else []
+
+
+def _queue_order(scene: _Scene) -> Iterator[Reason]:
+    """Whether each worker of its queue has work in a better one."""
+    better = [
+        [name for name in _better_queues(row, scene.task) if scene.may_start(name)]
+        for row in scene.serving
+        if not row.is_draining
+    ]
+    if not better or not all(better):
+        return
+    names = list(dict.fromkeys(name for one in better for name in one))
+    said = listed([f"{name} ({counted(scene.due[name], AHEAD_LIMIT)})" for name in names])
+    yield Reason(
+        "better_queues",
+        f"Its workers first take what is due in queue{'s' * (len(names) > 1)} {said}.",
+        f"start a worker for it alone: horsies worker MODULE --queues {scene.task.queue_name}",
+    )
 
 
 def _cap(whose: str, rule: str, cap: int | None, held: Sequence[InFlightTask]) -> Iterator[Reason]:
@@ -309,36 +354,5 @@ def _node_steps(workflow_id: str, node_id: str, kind_of: KindOf) -> Steps[Explan
     waited_for: list[WhyNode] = []
     if node.dependencies:
         waited_for = yield why_node(workflow_id, None, node.dependencies)
-    reasons = list(_node_reasons(node, waited_for))
+    reasons = list(node_reasons(node, waited_for)) or [_nothing("start")]
     return Explanation(f"{workflow_id}/{node_id}", node.task_name, node.status, reasons)
-
-
-def _node_reasons(node: WhyNode, waited_for: Sequence[WhyNode]) -> Iterator[Reason]:
-    if node.workflow_status == "PAUSED":
-        yield Reason(
-            "workflow_paused",
-            f"Its workflow {node.workflow_name} is paused.",
-            f"horsies workflow resume MODULE {node.workflow_id}",
-        )
-    ended = ("COMPLETED", "FAILED", "SKIPPED")
-    open_nodes = [one for one in waited_for if one.status not in ended]
-    if node.status == "PENDING" and open_nodes:
-        said = [f"{one.node_id or one.task_index} ({one.status})" for one in open_nodes]
-        which = {"any": "the first of ", "quorum": "enough of "}.get(node.join_type, "")
-        what = "nodes" if len(said) > 1 else "node"
-        yield Reason(
-            "waits_for_node",
-            f"It waits for {which}{what} {listed(said)}.",
-            f"horsies why {node.workflow_id}/{open_nodes[0].node_id}",
-        )
-    if node.status == "RUNNING" and node.kind == "event":
-        yield Reason(
-            "waits_for_event",
-            f"It waits for the event {node.event_name} with key {node.event_key}.",
-            f'app.send_event("{node.event_name}", "{node.event_key}", ...)',
-        )
-    elif node.status == "RUNNING" and node.wait_until is not None:
-        until = moment(node.wait_until, node.read_at)
-        yield Reason("sleeps", f"It sleeps until {until}.")
-    if node.status in ended:
-        yield Reason("node_ended", f"It has ended: {node.status}.")

@@ -1,5 +1,6 @@
-"""What `why` needs to know of a task or a node."""
+"""What `why` needs to know of a task or a node, and what it says."""
 
+from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
@@ -7,6 +8,15 @@ from horsies.database.sql_files import query
 from horsies.database.statement import Statement
 
 AHEAD_LIMIT = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """A rule that holds a task back, or what became of it, and what can be done about it."""
+
+    rule: str
+    text: str
+    cure: str | None = None
 
 
 class WhyTask(NamedTuple):
@@ -63,6 +73,9 @@ class WhyNode(NamedTuple):
     event_name: str | None
     event_key: str | None
     sub_workflow_id: str | None
+    sub_workflow_name: str | None
+    sub_workflow_status: str | None
+    max_in_flight: int | None
     read_at: datetime
 
 

@@ -46,7 +46,7 @@ class Top(App[None]):
         ),
         Binding("slash", "search", "Search", key_display="/"),
         Binding("question_mark", "help", "Help", key_display="?"),
-        Binding("r", "reread", "Refresh"),
+        Binding("r", "reread", "Refresh", show=False),  # seldom needed; 80 columns are full
         Binding("t", "theme", "Theme"),
         Binding("q", "close", "Quit"),
         Binding("escape", "close", "Close", show=False),
@@ -128,7 +128,8 @@ class Top(App[None]):
     def _draw_bar(self) -> None:
         is_dark = self.current_theme.dark
         text = Text(no_wrap=True, overflow="ellipsis")
-        text.append("horsies ", "bold")
+        if self.size.width >= NARROW:  # 80 columns have room for the clock instead
+            text.append("horsies ", "bold")
         for number, name in enumerate(_VIEWS, 1):
             is_shown = name == self.view.id
             text.append(f" {number} {name.capitalize()} ", "bold reverse" if is_shown else "")

@@ -43,37 +43,47 @@ class WorkerMetrics:
         """A claim is committed: how long had its tasks been due?"""
         self.claim_sizes.observe(len(tasks))
         claim, claimed_at = "", _NEVER
-        name, queue, waits = "", "", Histogram()
+        name, queue, waits = "", "", list[float]()
+        read = datetime.fromisoformat
         for task in tasks:
             try:
                 if task.claim != claim:  # a claim has one instant for hundreds of tasks
-                    claimed_at = datetime.fromisoformat(task.claim)
+                    claimed_at = read(task.claim)
                     claim = task.claim
-                waited = claimed_at - datetime.fromisoformat(task.enqueued_at)
+                waited = claimed_at - read(task.enqueued_at)
             except ValueError:  # a row by hand, due since ever
                 continue
             if task.task_name != name or task.queue_name != queue:  # most are like the last one
-                name, queue, waits = task.task_name, task.queue_name, self._of(task).waits
-            waits.observe(max(0.0, waited.total_seconds()))
+                self._waited(name, queue, waits)
+                name, queue, waits = task.task_name, task.queue_name, []
+            waits.append(waited.total_seconds())
+        self._waited(name, queue, waits)
+
+    def _waited(self, name: str, queue: str, waits: list[float]) -> None:
+        if waits:
+            self._of(name, queue).waits.observe_all(waits)
 
     def recorded(self, ended: Sequence[Recorded]) -> None:
         """Ends are committed."""
         self.write_sizes.observe(len(ended))
-        name, queue, series = "", "", _Series()
+        name, queue, series, runs = "", "", _Series(), list[float]()
         for completion, outcome, _ in ended:
             task = completion.task
             if task.task_name != name or task.queue_name != queue:
-                name, queue, series = task.task_name, task.queue_name, self._of(task)
+                series.runs.observe_all(runs)
+                name, queue, runs = task.task_name, task.queue_name, []
+                series = self._of(name, queue)
             series.ended[outcome] = series.ended.get(outcome, 0) + 1
             if completion.duration_s is not None:
-                series.runs.observe(completion.duration_s)
+                runs.append(completion.duration_s)
+        series.runs.observe_all(runs)
 
-    def _of(self, task: HeldTask) -> _Series:
-        found = self._series.get((task.task_name, task.queue_name))
+    def _of(self, task_name: str, queue_name: str) -> _Series:
+        found = self._series.get((task_name, queue_name))
         if found is None:
             labels = (
-                task.task_name if task.task_name in self._known else _UNKNOWN,
-                task.queue_name if task.queue_name in self._queues else _UNKNOWN,
+                task_name if task_name in self._known else _UNKNOWN,
+                queue_name if queue_name in self._queues else _UNKNOWN,
             )
             found = self._series.setdefault(labels, _Series())
         return found

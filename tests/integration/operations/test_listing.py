@@ -91,6 +91,20 @@ async def test_a_filter_finds_what_fits_and_nothing_else(
     assert good(app.operations.count(parse_filter(words))).number == 1
 
 
+@pytest.mark.parametrize("words", ["error:BROKEN", "ended-since:1h", "ended-until:0s"])
+@pytest.mark.parametrize("status", ["PENDING", "RUNNING"])
+def test_states_without_error_or_end_are_not_replaced_by_others(
+    app: Horsies, db: Database, status: str, words: str
+) -> None:
+    insert(db, status)
+    insert(db, "FAILED", error_code="BROKEN")
+    wanted = parse_filter(f"status:{status.lower()} {words}")
+
+    assert good(app.operations.tasks(wanted)).tasks == []
+    assert good(app.operations.count(wanted)).number == 0
+    assert "delete is for tasks that are" in bad(app.operations.delete(wanted)).message
+
+
 def test_pages_follow_one_another_without_gap_or_repeat(app: Horsies, db: Database) -> None:
     ids = [insert(db, "COMPLETED", completed_at=NOW - timedelta(hours=n % 3)) for n in range(10)]
     by_end = [ids[n] for n in (9, 6, 3, 0, 7, 4, 1, 8, 5, 2)]

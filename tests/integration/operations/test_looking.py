@@ -14,6 +14,7 @@ from horsies import AppConfig, Horsies, PostgresConfig, TaskError, TaskResult
 from horsies.cli.main import horsies
 from horsies.codec.secrecy import MASK
 from horsies.operations.queues import WorkerInfo
+from horsies.operations.reading import recent_ends
 from support.apps import bad, good, working
 from support.database import Database, retry_options
 from support.eventually import eventually_async
@@ -148,6 +149,20 @@ def test_rates_and_percentiles_are_of_what_ended_in_the_window(app: Horsies, db:
     assert job.run_times == pytest.approx([5.05, 9.505, 9.901])
     assert job.per_minute == pytest.approx(100 / 60, rel=0.01)
     assert (total.completed_count, total.failed_count) == (100, 1)
+
+
+def test_rates_are_of_the_time_that_the_rows_read_fill(db: Database) -> None:
+    """More than are read ended lately, in two queues by turns; failures are few and older."""
+    for second in range(40):
+        queue = "even" if second % 2 == 0 else "odd"
+        db.insert(status="COMPLETED", completed_at=ago(seconds=second), queue_name=queue)
+    db.insert(status="FAILED", failed_at=ago(minutes=30), queue_name="odd")
+
+    found = db.run(recent_ends("queue", timedelta(hours=1), 20))
+
+    rates = {row.name: (row.completed_count, row.failed_count, row.per_minute) for row in found}
+    assert rates["even"] == (10, 0, pytest.approx(60 * 10 / 19, rel=0.1))
+    assert rates["odd"] == (10, 1, pytest.approx(60 * 10 / 19 + 1 / 60, rel=0.1))
 
 
 def test_workers_are_alive_silent_or_gone(app: Horsies, db: Database) -> None:

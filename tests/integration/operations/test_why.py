@@ -136,6 +136,34 @@ def test_others_come_first(app: Horsies, db: Database) -> None:
     }
 
 
+def test_its_workers_serve_other_queues_first(app: Horsies, db: Database) -> None:
+    snapshot(db, queues=["high", "mid", "default", "low"], task_names=["job"])
+    task_id = waiting(db)
+    for queue in ("high", "high", "mid", "low"):
+        waiting(db, queue_name=queue)
+    waiting(db, queue_name="mid", enqueued_at=at(60))
+    assert rules(app, task_id) == {
+        "better_queues": "Its workers first take what is due in queues high (2) and mid (1)."
+    }
+
+    db.execute("select horsies_pause_queue('high', 'ann', null)")
+    assert rules(app, task_id) == {
+        "better_queues": "Its workers first take what is due in queue mid (1)."
+    }
+
+    db.execute("select horsies_limit_queue('mid', 1, 'ann', null)")
+    db.insert(queue_name="mid", status="RUNNING", claimed_at=at(-9))
+    assert set(rules(app, task_id)) == {"none"}
+
+
+def test_a_worker_that_serves_its_queue_first_is_enough(app: Horsies, db: Database) -> None:
+    snapshot(db, queues=["high", "default"], task_names=["job"])
+    snapshot(db, "another", pid=4712, queues=["default", "high"], task_names=["job"])
+    waiting(db, queue_name="high")
+
+    assert set(rules(app, waiting(db))) == {"none"}
+
+
 def test_no_live_worker_serves_its_queue(app: Horsies, db: Database) -> None:
     serve(db)
     snapshot(db, "old", queues=["emails"], snapshot_at=at(-31))
@@ -249,6 +277,51 @@ def test_a_node_waits_for_some_of_others(app: Horsies, db: Database, join: str, 
 
     assert rules(app, "w/C") == {
         "waits_for_node": f"It waits for {text}nodes A (PENDING) and B (RUNNING)."
+    }
+
+
+def test_a_node_waits_for_its_sub_workflow(app: Horsies, db: Database) -> None:
+    workflow(db, "RUNNING")
+    db.insert("horsies_workflows", id="s", name="resize", status="PAUSED", parent_workflow_id="w")
+    node(db, 0, "RUNNING", kind="sub_workflow", sub_workflow_id="s")
+    node(db, 1, "READY", kind="sub_workflow")
+
+    assert rules(app, "w/A") == {"sub_workflow": "It waits for its workflow resize, s (PAUSED)."}
+    assert rules(app, "w/B") == {
+        "ready": "It is ready: a live worker starts its workflow within seconds."
+    }
+
+
+def test_an_element_waits_until_fewer_are_in_flight(app: Horsies, db: Database) -> None:
+    workflow(db, "RUNNING")
+    db.execute("update horsies_workflows set max_in_flight = 2")
+    for index, status in enumerate(["RUNNING", "ENQUEUED", "READY"]):
+        node(db, index, status)
+
+    assert rules(app, "w/C") == {
+        "max_in_flight": "At most 2 elements of its list are in flight at once."
+    }
+
+
+@pytest.mark.parametrize("status", ["CANCELLED", "FAILED"])
+def test_a_node_of_an_ended_workflow_does_not_begin(
+    app: Horsies, db: Database, status: str
+) -> None:
+    workflow(db, status)
+    node(db, 0, "PENDING")
+
+    assert rules(app, "w/A") == {
+        "workflow_ended": f"Its workflow import has ended: {status}. It will not begin."
+    }
+
+
+def test_nothing_holds_a_node_back(app: Horsies, db: Database) -> None:
+    workflow(db, "RUNNING")
+    node(db, 0, "COMPLETED")
+    node(db, 1, "PENDING", dependencies=[0])
+
+    assert rules(app, "w/B") == {
+        "none": "Nothing holds it back: a worker should start it within seconds."
     }
 
 

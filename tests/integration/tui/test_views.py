@@ -1,6 +1,7 @@
 """The five views of `horsies top`, each with its keys, on a shop with every state."""
 
 import json
+import re
 from typing import Annotated
 
 import pytest
@@ -220,6 +221,16 @@ async def test_keys_lead_from_anywhere_to_maintenance_and_to_help(shop: Shop) ->
     assert "under 1 h          237  ██████" in seen
     assert "1 of 2 workers of the last day have no snapshot for 30 s" in seen
     assert "decafbad  host-b  815  silent  2 min 2 s ago      1  default, photos" in seen
+
+
+async def test_eighty_columns_have_room_for_all_keys_and_the_clock(shop: Shop) -> None:
+    async with viewer(shop.url, size=SMALL) as pilot:
+        for key in "12345":
+            await press(pilot, key)
+            bar, *_, footer = text_of(pilot).splitlines()
+
+            assert re.search(r"5 Maintenance .*● \d\d:\d\d:\d\d$", bar)
+            assert footer.endswith("t Theme q Quit")
 
 
 async def test_themes_go_round_until_one_quits(shop: Shop) -> None:

@@ -50,23 +50,28 @@ group by f.queue_name order by f.queue_name;
 
 -- name: recent_ends
 -- How tasks ended within the window, by queue or by task name: of each state the last ones, up to a limit, so that no window is
--- too large. The latency is from when the last attempt might have started until it did.
-select case when %(by)s = 'queue' then e.queue_name else e.task_name end as name,
-    count(*) filter (where e.status = 'COMPLETED') as completed_count, count(*) filter (where e.status = 'FAILED') as failed_count,
+-- too large. The rate of a state is that of the time which its rows fill. The latency is from when the last attempt might have started until it did.
+with e as materialized (
+    select r.* from unnest(array['COMPLETED', 'FAILED', 'EXPIRED']) s(status) cross join lateral (
+        select t.status, case when %(by)s = 'queue' then t.queue_name else t.task_name end as name, t.enqueued_at, t.started_at,
+            coalesce(t.completed_at, t.failed_at, t.updated_at, t.created_at) as ended_at
+        from horsies_tasks t
+        where t.status = s.status and t.status in ('COMPLETED', 'FAILED', 'CANCELLED', 'EXPIRED')
+          and coalesce(t.completed_at, t.failed_at, t.updated_at, t.created_at) >= horsies_now() - %(window)s
+        order by coalesce(t.completed_at, t.failed_at, t.updated_at, t.created_at) desc limit %(row_limit)s) r),
+weights as (
+    select w.status, 60 / greatest(date_part('epoch',
+        case when count(*) = %(row_limit)s then horsies_now() - min(w.ended_at) else %(window)s end), 1) as per_minute
+    from e w group by w.status)
+select e.name, count(*) filter (where e.status = 'COMPLETED') as completed_count, count(*) filter (where e.status = 'FAILED') as failed_count,
     count(*) filter (where e.status = 'EXPIRED') as expired_count,
-    percentile_cont(array[0.5, 0.95, 0.99]) within group (order by extract(epoch from e.started_at - e.enqueued_at)::double precision)
+    percentile_cont(array[0.5, 0.95, 0.99]) within group (order by date_part('epoch', e.started_at - e.enqueued_at))
         filter (where e.started_at is not null and isfinite(e.enqueued_at)) as start_latencies,
-    percentile_cont(array[0.5, 0.95, 0.99]) within group (order by extract(epoch from e.ended_at - e.started_at)::double precision)
+    percentile_cont(array[0.5, 0.95, 0.99]) within group (order by date_part('epoch', e.ended_at - e.started_at))
         filter (where e.started_at is not null) as run_times,
-    extract(epoch from horsies_now() - max(case when e.number = %(row_limit)s then e.ended_at else horsies_now() - %(window)s end))::double precision as span_s
-from unnest(array['COMPLETED', 'FAILED', 'EXPIRED']) s(status) cross join lateral (
-    select t.status, t.queue_name, t.task_name, t.enqueued_at, t.started_at,
-        coalesce(t.completed_at, t.failed_at, t.updated_at, t.created_at) as ended_at, row_number() over () as number
-    from horsies_tasks t
-    where t.status = s.status and t.status in ('COMPLETED', 'FAILED', 'CANCELLED', 'EXPIRED')
-      and coalesce(t.completed_at, t.failed_at, t.updated_at, t.created_at) >= horsies_now() - %(window)s
-    order by coalesce(t.completed_at, t.failed_at, t.updated_at, t.created_at) desc limit %(row_limit)s) e
-group by 1 order by 1;
+    sum(w.per_minute) as per_minute
+from e join weights w on w.status = e.status
+group by e.name order by e.name;
 
 -- name: workers
 -- The last snapshot of each worker that was seen within the window. A session lock proves life; a replica does not see it.
@@ -200,8 +205,10 @@ order by s.worker_id, s.snapshot_at desc;
 
 -- name: why_node
 select n.workflow_id, w.name as workflow_name, w.status as workflow_status, n.task_index, n.node_id, n.task_name, n.kind, n.status, n.task_id,
-    n.dependencies, n.join_type, n.wait_until, n.event_name, n.event_key, n.sub_workflow_id, horsies_now() as read_at
+    n.dependencies, n.join_type, n.wait_until, n.event_name, n.event_key, n.sub_workflow_id,
+    s.name as sub_workflow_name, s.status as sub_workflow_status, w.max_in_flight, horsies_now() as read_at
 from horsies_workflow_tasks n join horsies_workflows w on w.id = n.workflow_id
+left join horsies_workflows s on s.id = n.sub_workflow_id
 where n.workflow_id = %(workflow_id)s
   and (n.node_id = %(node_id)s or n.task_index = any (%(indexes)s::integer[]))
 order by n.task_index limit 1000;

@@ -18,6 +18,8 @@ set jit = off
 as $$
 declare
     ended constant text := 'coalesce(t.completed_at, t.failed_at, t.updated_at, t.created_at)';
+    ended_at constant text := 'case when t.status in (''COMPLETED'', ''FAILED'', ''CANCELLED'', ''EXPIRED'') then ' || ended || ' end';
+    -- The hint is never null: behind a null, the arguments would be read after all.
     conditions constant text := $sql$
         ($1 -> 'statuses' is null or $1 -> 'statuses' ? e.status)
         and ($1 ->> 'queue_name' is null or e.queue_name = $1 ->> 'queue_name')
@@ -31,10 +33,13 @@ declare
         and ($1 ->> 'ended_since' is null or e.ended_at >= ($1 ->> 'ended_since')::timestamptz)
         and ($1 ->> 'ended_until' is null or e.ended_at < ($1 ->> 'ended_until')::timestamptz)
         and ($1 ->> 'is_plain' is null or not e.is_workflow_task)
-        and ($1 ->> 'hint' is null or strpos(e.kwargs, $1 ->> 'hint') > 0 or strpos(e.args, $1 ->> 'hint') > 0)
+        and ($1 ->> 'hint' is null or strpos(coalesce(e.kwargs, ''), $1 ->> 'hint') > 0 or strpos(coalesce(e.args, ''), $1 ->> 'hint') > 0)
         and ($1 -> 'arguments' is null or horsies_has_arguments(e.args, e.kwargs, $1 -> 'arguments'))
     $sql$;
-    rows constant text := 'select t.*, ' || ended || ' as ended_at, %s as at from horsies_tasks t where %s order by %s';
+    -- Only what the conditions read: every row that is examined is handed on several times. Large arguments only if they are asked for.
+    columns constant text := 't.id, t.status, t.queue_name, t.task_name, t.error_code, t.tags, t.claimed_by_worker_id, t.worker_hostname, t.sent_at,
+        t.is_workflow_task, ' || case when wanted ? 'arguments' then 't.args, t.kwargs' else 'null::text as args, null::text as kwargs' end;
+    rows constant text := 'select ' || columns || ', ' || ended_at || ' as ended_at, %s as at from horsies_tasks t where %s order by %s';
     -- Where a row whose id tells no time stands among those whose ids do: the expression of horsies_tasks_other_ids_idx.
     made constant text := $sql$(overlay(lpad(to_hex(case
         when t.created_at > '1970-01-01 00:00:00+00' and t.created_at < '9999-01-01 00:00:00+00'
@@ -42,20 +47,19 @@ declare
     -- A page goes on behind a place, or behind a row whose id tells no time.
     start constant text := format('case when $2 = ''infinity'' then $3 else %s end', replace(replace(made, 't.created_at', '$2'), 't.id', '$3'));
     source text;
-    found_count integer;
 begin
     if walk = 'id' then
         source := format(rows, 'null::timestamptz', 't.id < $3 and t.id >= coalesce($1 ->> ''lowest_id'', '''')', 't.id desc');
     elsif walk = 'made' then
         -- Ordered inside, too, so that the two are merged: neither is read further than the page needs.
         -- Rows that both would bring count as examined, and only then fall out: no page walks over more of them than it may examine.
-        source := format('(select t.*, %s as ended_at, null::timestamptz as at, t.id::text as place, substr(t.id, 15, 1) <> ''7'' as is_twice
+        source := format('(select %s, %s as ended_at, null::timestamptz as at, t.id::text as place, substr(t.id, 15, 1) <> ''7'' as is_twice
             from horsies_tasks t where t.id < ''02'' and t.id < %s and t.id >= coalesce($1 ->> ''lowest_id'', '''')
             order by t.id::text desc)
             union all
-            (select t.*, %s, t.created_at, %s, false from horsies_tasks t
+            (select %s, %s, t.created_at, %s, false from horsies_tasks t
             where (t.id >= ''02'' or substr(t.id, 15, 1) <> ''7'') and %s < %s and %s >= coalesce($1 ->> ''lowest_id'', '''')
-            order by %s desc)', ended, start, ended, made, made, start, made, made);
+            order by %s desc)', columns, ended_at, start, columns, ended_at, made, made, start, made, made);
     elsif walk = 'in_flight' then
         source := format(rows, 't.claimed_at', 't.status in (''CLAIMED'', ''RUNNING'') and (t.claimed_at, t.id) < ($2, $3)',
             't.claimed_at desc, t.id desc');
@@ -68,13 +72,11 @@ begin
     source := format('select * from (%s) s order by %s', source,
         case walk when 'id' then 's.id desc' when 'made' then 's.place desc' else 's.at desc, s.id desc' end);
 
-    return query execute format('select e.id::text, e.at, true from (%s limit %s) e where %s limit %s',
-        source, examine_limit, conditions || case walk when 'made' then ' and not e.is_twice' else '' end, match_limit) using wanted, before_at, before_id;
-    get diagnostics found_count = row_count;
-    if found_count < match_limit then
-        return query execute format('select e.id::text, e.at, false from (%s offset %s limit 1) e', source, examine_limit - 1)
-            using wanted, before_at, before_id;
-    end if;
+    -- One walk for both: the last row that may be examined is returned as the place where the search stopped, and before that as a match if it is one.
+    return query execute format('select e.id::text, e.at, unnest(case when e.number < %1$s then ''{t}'' when %2$s then ''{t,f}'' else ''{f}'' end::boolean[])
+        from (select s.*, row_number() over () as number from (%3$s) s limit %1$s) e where e.number = %1$s or (%2$s) limit %4$s',
+        examine_limit, conditions || case walk when 'made' then ' and not e.is_twice' else '' end, source, match_limit)
+        using wanted, before_at, before_id;
 end $$;
 
 -- horsies_has_arguments: whether the stored arguments have these values: [{"path": ["kwargs", "order"], "value": "42"}].
