@@ -1,5 +1,6 @@
 """Typed background tasks on nothing but PostgreSQL."""
 
+import logging
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -143,6 +144,8 @@ if TYPE_CHECKING:
     from horsies.workflows.reading import WorkflowTaskInfo
     from horsies.workflows.spec import WorkflowSpec
     from horsies.workflows.start import start_workflow, start_workflow_async
+
+logging.getLogger("horsies").addHandler(logging.NullHandler())
 
 __all__ = [
     "BUILTIN_CODE_REGISTRY",

@@ -180,7 +180,9 @@ def test_a_stop_says_what_it_waits_for_and_a_second_signal_ends_it(
     project: Path, worker: "subprocess.Popen[str]", db: Database
 ) -> None:
     (project / "send.py").write_text(
+        "import logging\n"
         "from tasks import app, wait\n"
+        "logging.basicConfig()\n"
         "with app:\n"
         "    handle = wait.send_or_raise('never')\n"
         "    while 'RUNNING' not in str(told := handle.get(timeout_ms=1).err):\n"
@@ -197,9 +199,7 @@ def test_a_stop_says_what_it_waits_for_and_a_second_signal_ends_it(
     assert worker.wait(30) == 0
     assert re.search(r"1 task to finish \(wait \S{36}\)", log.read_text())
     assert "had not finished after 1 ms: it is RUNNING since 20" in sent.stdout, sent.stderr
-    assert sent.stderr.startswith("task wait was not sent: VALIDATION_FAILED: "), (
-        "also unconfigured"
-    )
+    assert "task wait was not sent: VALIDATION_FAILED: " in sent.stderr
 
 
 QUIET_APP = """
