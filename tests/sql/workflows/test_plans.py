@@ -5,12 +5,15 @@ from collections.abc import Iterator
 
 import psycopg
 import pytest
+from psycopg.conninfo import conninfo_to_dict
 
 from horsies.recovery.statements import recover_workflows
 from horsies.workflows import statements
 from support import cluster
 from support.database import OK, Database
 from support.faults import IS_SHORT
+from support.plans import explained
+from support.urls import changed
 from support.workflow_model import ModelNode as N
 from support.workflow_rows import Flow
 
@@ -95,6 +98,40 @@ def test_end_of_a_task_reads_its_own_workflow(db: Database) -> None:
     db.run(statements.advance_tasks([task_id]))
 
     assert rows_read(db) - before < 150
+
+
+def test_no_step_of_many_ends_handles_ends_times_ends_rows(
+    server: cluster.Server, migrated_template: str
+) -> None:
+    """Also with plans that were made for a small workflow in small tables."""
+    width = 500
+    with (
+        server.temporary_database(template=migrated_template) as url,
+        psycopg.connect(
+            changed(server.url, database=str(conninfo_to_dict(url)["dbname"]))
+        ) as connection,
+    ):
+        db = Database(connection)
+        db.set_now(0)
+        end_first_and_wide(db, 2)
+        with explained(connection) as handled:
+            states = end_first_and_wide(db, width)
+
+    assert states == ["COMPLETED"] * (width + 1) + ["ENQUEUED"]
+    assert any("horsies_workflow_tasks" in query for query in handled.rows)
+    assert {query: rows for query, rows in handled.rows.items() if rows > 4 * width} == {}
+
+
+def end_first_and_wide(db: Database, width: int) -> list[str]:
+    """End the first node of a fan-out, then all behind it at once."""
+    flow = Flow.start(db, N(), *[N((0,))] * width, N(tuple(range(1, width + 1))))
+    for nodes in (flow.nodes[:1], flow.nodes[1:-1]):
+        task_ids = [node["id"] for node in nodes]
+        for task_id in task_ids:
+            change = "update horsies_tasks set status = 'COMPLETED', result = %s where id = %s"
+            db.execute(change, OK, task_id)
+        db.run(statements.advance_tasks(task_ids))
+    return flow.states
 
 
 def test_steering_reads_its_own_workflow(db: Database) -> None:
