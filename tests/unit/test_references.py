@@ -45,8 +45,8 @@ CALLER = re.compile(r"^-- Callers?: (.*)$", re.MULTILINE)
 
 # Files of a user's own project, in examples; files a test writes for itself.
 EXAMPLES = {
-    "app.py", "conftest.py", "count.py", "daily.py", "jobs.py", "pyproject.toml", "queue.py", "script.py",
-    "setup.py", "shop.py", "shop/queue.py", "tasks.py", "test_shop.py",
+    "app.py", "conftest.py", "count.py", "daily.py", "jobs.py", "pyproject.toml", "queue.py",
+    "script.py", "setup.py", "shop.py", "shop/queue.py", "tasks.py", "test_shop.py",
 }  # fmt: skip
 
 
