@@ -4,8 +4,8 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 TESTS  ?= tests
-# Many tests wait for a threshold: eight processes keep two cores busy.
-JOBS   ?= 8
+# Many tests wait for a threshold: six processes keep two cores busy.
+JOBS   ?= 6
 MINUTES ?= 30
 # The Pythons of test-django-matrix, by name; each version of Django runs on the first that is new enough.
 PYTHONS ?= python3 python3.12 python3.13

@@ -16,6 +16,7 @@ set enable_seqscan = off
 set enable_sort = on  -- off in the caller, for its scans
 set enable_hashjoin = off
 set enable_mergejoin = off
+set enable_material = off
 as $$
 #variable_conflict use_column
 declare
@@ -43,24 +44,29 @@ begin
                      then ahead_froms[p.lane] + p.place - free_slots[p.lane] - 1 end as ahead_number,
                 case when p.place <= starts[p.lane]
                      then coalesce((child_pids[p.lane] ->> p.place::integer - 1)::integer, own_pid) end as pid
-            from placed p order by p.position  -- also keeps the planner from working out pid anew for each column
-        )
-        update horsies_tasks t set
-            status = case when w.pid is null then 'CLAIMED' else 'RUNNING' end,
-            claimed = w.pid is null,
-            claimed_at = now_at,
-            claimed_by_worker_id = owner_id,
-            claim_expires_at = case when w.pid is null then now_at + lease end,
-            started_at = case when w.pid is not null then now_at end,
-            worker_pid = w.pid,
-            worker_hostname = case when w.pid is not null then hostname end,
-            worker_process_name = case when w.pid is not null then 'worker-' || w.pid end,
-            ahead_number = w.ahead_number,
-            updated_at = now_at
-        from wanted w
-        -- The deadline again: it may have passed while the claim waited for its lock or counted.
-        where t.id = w.id and (t.good_until is null or t.good_until > now_at)
-        -- In claim order: the nested loop follows `wanted`. A sort would copy every row twice more.
-        returning t.id::text, t.queue_name::text, t.priority, w.lane, t.task_name::text, t.args, t.kwargs, horsies_attempt_number(t.retry_count),
-            claim_text, horsies_mark_text(t.enqueued_at), t.task_options, t.is_workflow_task, w.pid, w.ahead_number;
+            -- The order keeps the planner from working out pid anew for each column. By the limit it expects a single row: these rows lead the
+            -- join and each finds its task by the key, also where the table held a few rows only when it was last analyzed.
+            from placed p order by p.position limit cardinality(task_ids)
+        ), taken as (
+            update horsies_tasks t set
+                status = case when w.pid is null then 'CLAIMED' else 'RUNNING' end,
+                claimed = w.pid is null,
+                claimed_at = now_at,
+                claimed_by_worker_id = owner_id,
+                claim_expires_at = case when w.pid is null then now_at + lease end,
+                started_at = case when w.pid is not null then now_at end,
+                worker_pid = w.pid,
+                worker_hostname = case when w.pid is not null then hostname end,
+                worker_process_name = case when w.pid is not null then 'worker-' || w.pid end,
+                ahead_number = w.ahead_number,
+                updated_at = now_at
+            from wanted w
+            -- The deadline again: it may have passed while the claim waited for its lock or counted.
+            where t.id = w.id and (t.good_until is null or t.good_until > now_at)
+            returning t.id::text, t.queue_name::text, t.priority, w.lane, t.task_name::text, t.args, t.kwargs,
+                horsies_attempt_number(t.retry_count) as attempt, horsies_mark_text(t.enqueued_at) as enqueued_at, t.task_options,
+                t.is_workflow_task, w.pid, w.ahead_number, w.position)
+        select t.id, t.queue_name, t.priority, t.lane, t.task_name, t.args, t.kwargs, t.attempt, claim_text, t.enqueued_at, t.task_options,
+            t.is_workflow_task, t.pid, t.ahead_number
+        from taken t order by t.position;
 end $$;
