@@ -19,6 +19,7 @@ from support.web_server import serving
 
 pytestmark = [
     pytest.mark.slow,
+    pytest.mark.timeout(300),  # beside a whole test run a browser takes ten times as long
     pytest.mark.skipif(find_browser() is None, reason=NO_BROWSER),
     pytest.mark.xdist_group("web browser"),
 ]
@@ -51,7 +52,7 @@ class Browser:
         self.driver.get(self._url + path)
 
     def one(self, selector: str) -> Any:
-        return eventually(lambda: self.driver.find_element(By.CSS_SELECTOR, selector), within=20)
+        return eventually(lambda: self.driver.find_element(By.CSS_SELECTOR, selector), within=60)
 
     def all(self, selector: str) -> list[Any]:
         return list(self.driver.find_elements(By.CSS_SELECTOR, selector))
@@ -60,18 +61,18 @@ class Browser:
         self.driver.switch_to.active_element.send_keys(*keys)
 
     def until_shown(self, text: str) -> None:
-        eventually(lambda: text in self.one("body").text, within=20)
+        eventually(lambda: text in self.one("body").text, within=60)
 
     def until_at(self, path: str) -> None:
-        eventually(lambda: path in self.driver.current_url, within=20)
+        eventually(lambda: path in self.driver.current_url, within=60)
 
     def until_loaded(self) -> None:
         """A page that a key or a click led to listens to keys when all of it is loaded."""
-        eventually(lambda: self.run("return document.readyState") == "complete", within=20)
+        eventually(lambda: self.run("return document.readyState") == "complete", within=60)
 
     def menu(self, title: str, reason: str = "", **fields: str) -> None:
         """Open a menu by its title, fill in its form and send it."""
-        form = eventually(lambda: self._opened(title), within=20)
+        form = eventually(lambda: self._opened(title), within=60)
         for name, value in {"reason": reason, **fields}.items():
             field = form.find_element(By.NAME, name)
             field.clear()

@@ -27,6 +27,7 @@ from support.web_server import serving
 
 pytestmark = [
     pytest.mark.slow,
+    pytest.mark.timeout(300),  # beside a whole test run a browser takes ten times as long
     pytest.mark.skipif(find_browser() is None, reason=NO_BROWSER),
 ]
 ACCESSIBILITY = (Path(__file__).parents[1] / "support" / "accessibility.js").read_text()
@@ -48,7 +49,7 @@ class Scene:
         return list(self._driver.find_elements(By.CSS_SELECTOR, selector))
 
     def until(self, predicate: Any) -> Any:
-        return eventually(predicate, within=20)
+        return eventually(predicate, within=60)
 
     def until_shown(self, text: str) -> None:
         self.until(lambda: text in self.all("body")[0].text)

@@ -1,9 +1,7 @@
 """One request of a viewer: what a page or an action needs to answer it."""
 
 import json
-from asyncio import TaskGroup
-from collections.abc import AsyncGenerator, Awaitable, Callable, Hashable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 from urllib.parse import urlencode
@@ -97,16 +95,6 @@ class Visit:
             samesite="strict",
         )
         return response
-
-
-@asynccontextmanager
-async def together() -> AsyncGenerator[TaskGroup, None]:
-    """Questions that are asked at once; of those that are refused, the first is told."""
-    try:
-        async with TaskGroup() as group:
-            yield group
-    except ExceptionGroup as failures:
-        raise failures.exceptions[0] from None
 
 
 def value_of(result: BrokerResult[T]) -> T:

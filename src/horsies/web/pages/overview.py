@@ -12,7 +12,7 @@ from horsies.web.charts import Chart, Series, draw
 from horsies.web.rendering import in_seconds, render
 from horsies.web.routes import page
 from horsies.web.spans import SPANS, span_of
-from horsies.web.visit import Visit, together
+from horsies.web.visit import Visit
 
 # Of ends that lie further back, only the charts tell.
 _RECENTLY = timedelta(hours=6)
@@ -141,32 +141,26 @@ async def overview(visit: Visit) -> Response:
     operations = visit.operations
     span, length = span_of(visit, "1h")
     queue = visit.query("queue") or None
+    history = await visit.read(
+        ("queue history", span, queue),
+        lambda: operations.queue_history_async(length, queue),
+        age_s=5,
+    )
     recent = min(length, _RECENTLY)
-    async with together() as asked:
-        read_history = visit.read(
-            ("queue history", span, queue),
-            lambda: operations.queue_history_async(length, queue),
-            age_s=5,
-        )
-        read_status = visit.read(
-            ("status", recent), lambda: operations.status_async(window=recent), age_s=1
-        )
-        read_stats = visit.read(
-            ("task stats", recent), lambda: operations.task_stats_async(window=recent), age_s=5
-        )
-        read_findings = visit.read("doctor", operations.doctor_async, age_s=60)
-        history_of = asked.create_task(read_history, name="queue history")
-        status_of = asked.create_task(read_status, name="status")
-        stats_of = asked.create_task(read_stats, name="task stats")
-        findings_of = asked.create_task(read_findings, name="doctor")
-    history, status = history_of.result(), status_of.result()
+    status = await visit.read(
+        ("status", recent), lambda: operations.status_async(window=recent), age_s=1
+    )
+    stats = await visit.read(
+        ("task stats", recent), lambda: operations.task_stats_async(window=recent), age_s=5
+    )
+    findings = await visit.read("doctor", operations.doctor_async, age_s=60)
     return render(
         visit,
         "overview.html",
         status=status,
         figures=figures(status),
-        failing=top_failing(stats_of.result()),
-        findings=findings_of.result(),
+        failing=top_failing(stats),
+        findings=findings,
         charts=[(chart.title, draw(chart)) for chart in charts_of(history)],
         is_recorded=any(history.points),
         spans=SPANS,

@@ -12,7 +12,7 @@ from horsies.web.bulk import BULK_ACTIONS, Target
 from horsies.web.rendering import render
 from horsies.web.routes import Form, action, page
 from horsies.web.suggestions import suggest
-from horsies.web.visit import RefusedError, Visit, together
+from horsies.web.visit import RefusedError, Visit
 
 _PAGE = 50
 _RECENT = 200
@@ -49,17 +49,13 @@ async def tasks(visit: Visit) -> Response:
     found = count = None
     if typed.mistake is None:
         operations = visit.operations
-        async with together() as asked:
-            read_page = visit.read(
-                ("tasks", typed.text, before),
-                lambda: operations.tasks_async(typed.wanted, limit=_PAGE, before=before),
-            )
-            read_count = visit.read(
-                ("count", typed.text), lambda: operations.count_async(typed.wanted), age_s=2
-            )
-            page_of = asked.create_task(read_page, name="page")
-            count_of = asked.create_task(read_count, name="count")
-        found, count = page_of.result(), count_of.result()
+        found = await visit.read(
+            ("tasks", typed.text, before),
+            lambda: operations.tasks_async(typed.wanted, limit=_PAGE, before=before),
+        )
+        count = await visit.read(
+            ("count", typed.text), lambda: operations.count_async(typed.wanted), age_s=2
+        )
     return render(
         visit,
         "tasks.html",
