@@ -68,7 +68,7 @@ async def _attempts_us(provider: Any, traceparent_end: str | None) -> tuple[floa
             definition = app.definition("noop")
             started = time.process_time()  # also of the thread that exports
             for task in tasks:
-                await attempt.run_async(definition, task, host)
+                await attempt.run_alone_async(definition, task, host)
             least[which] = min(least[which], time.process_time() - started)
             provider.force_flush()
     return least[0] / _BATCH * 1e6, least[1] / _BATCH * 1e6

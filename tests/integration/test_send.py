@@ -558,25 +558,27 @@ def test_ctrl_c_ends_a_send_that_waits(app: Horsies, database_url: str, db: Data
     add = app.tasks["add"]
     good(add.send(1, 2))
     waits = (
-        "select count(*) from pg_stat_activity "
-        "where wait_event_type = 'Lock' and datname = current_database()"
+        "select count(*) from pg_stat_activity where wait_event_type = 'Lock' "
+        "and datname = current_database() and backend_type = 'client backend'"
     )
     main = threading.get_ident()
 
-    def interrupt() -> None:
-        # Within a transaction the activity would stay as it was first seen.
-        with psycopg.connect(database_url, autocommit=True) as watching:
-            seen = Database(watching)
-            eventually(lambda: seen.value(waits) == 1)
+    def interrupt(seen: Database) -> None:
+        eventually(lambda: seen.value(waits) == 1)
         signal.pthread_kill(main, signal.SIGINT)
 
     db.execute("begin")
     db.execute("lock table horsies_tasks")
-    interrupting = threading.Thread(target=interrupt)
-    interrupting.start()
-    with pytest.raises(KeyboardInterrupt):
-        add.send(1, 2)
-    interrupting.join()
+    # Within a transaction the activity would stay as it was first seen.
+    with psycopg.connect(database_url, autocommit=True) as watching:
+        interrupting = threading.Thread(target=interrupt, args=[Database(watching)])
+        # A shell ignores the signal for what it runs in the background, also for these tests.
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)
+        interrupting.start()
+        with pytest.raises(KeyboardInterrupt):
+            add.send(1, 2)
+        interrupting.join()
+        signal.signal(signal.SIGINT, before)
     db.execute("rollback")
 
     good(add.send(1, 2))

@@ -373,6 +373,38 @@ def test_no_step_of_a_batch_handles_batch_times_batch_rows(
     assert {query: rows for query, rows in handled.rows.items() if rows > 4 * BATCH} == {}
 
 
+@pytest.mark.parametrize("name", ["claim", *RUNS, *CLAIMS])
+def test_plans_made_on_an_empty_table_serve_a_full_one(
+    server: cluster.Server, migrated_template: str, name: str
+) -> None:
+    """They stay in a session until the next analyze: whatever waited would be walked by each."""
+    act = (RUNS | CLAIMS).get(name)
+    with server.temporary_database(template=migrated_template) as url:
+        database = str(conninfo_to_dict(url)["dbname"])
+        with psycopg.connect(changed(server.url, database=database)) as connection:
+            db = Database(connection)
+            db.set_now(0)
+            db.execute("alter table horsies_tasks disable trigger user")
+            db.execute("alter table horsies_tasks set (autovacuum_enabled = false)")
+            db.execute("analyze horsies_tasks")
+            count = {"count": 0, "waiting": BATCH} if name in CLAIMS else {"count": BATCH}
+            for _ in range(2):
+                db.insert()
+                claims = db.claim(**count, is_full_scan=False)
+                if act:
+                    act(db, claims)
+                db.execute("delete from horsies_tasks")
+            db.execute(FILL)
+            with explained(connection) as handled:
+                claims = db.claim(**count, is_full_scan=False)
+                if act:
+                    act(db, sorted(claims, key=lambda claim: claim.task_id))
+            connection.rollback()
+
+    assert len(claims) == BATCH
+    assert {query: rows for query, rows in handled.rows.items() if rows > 6 * BATCH} == {}
+
+
 def test_totals_read_no_more_than_they_count(db: Database) -> None:
     counts = {row.status: row.number for row in db.run(totals()) if row.kind == "task"}
 

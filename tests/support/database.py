@@ -141,7 +141,7 @@ class Database:
         """One claim pass: `count` tasks may start, `waiting` more may wait in the buffer."""
         lane = LaneRequest(count, waiting, child_pids=list(range(2001, 2001 + count)))
         rows = self.claim_pass(**{"lanes": [lane], **fields})
-        return [row for row in rows if isinstance(row, HeldTask)]
+        return statements.in_claim_order(rows)
 
     def claim_pass(
         self,

@@ -5,6 +5,7 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import uvicorn
 
@@ -15,10 +16,13 @@ from support.eventually import eventually
 
 
 @contextmanager
-def serving(app: Horsies, *, has_worker: bool = True) -> Iterator[str]:
-    """The URL of the app's dashboard, while a worker serves its tasks."""
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        config = uvicorn.Config(create_app(app), log_level="error", timeout_graceful_shutdown=1)
+def serving(
+    app: Horsies, *, has_worker: bool = True, port: int = 0, **settings: Any
+) -> Iterator[str]:
+    """The URL of the app's dashboard with these settings, while a worker serves its tasks."""
+    with socket.create_server(("127.0.0.1", port)) as listening:
+        dashboard = create_app(app, **settings)
+        config = uvicorn.Config(dashboard, log_level="error", timeout_graceful_shutdown=1)
         server = uvicorn.Server(config)
 
         async def run() -> None:

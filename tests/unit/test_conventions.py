@@ -90,6 +90,7 @@ SQL_STATEMENT = re.compile(
 SQL_IN_PYTHON = {
     "database/functions.py": "the call of a SQL function, made from its own signature",
     "database/migrate.py": "the name of a schema cannot be a parameter",
+    "database/models.py": "a setting of a primary key, for which SQLAlchemy has no words",
     "testing/databases.py": "the name of a database cannot be a parameter",
     "database/server_check.py": "what an administrator should run, in a help text",
     "operations/doctor.py": "what an administrator should run, in a cure",

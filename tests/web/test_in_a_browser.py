@@ -13,7 +13,7 @@ from selenium.webdriver.support.select import Select
 
 from horsies import Horsies
 from support.apps import good
-from support.browser import NO_BROWSER, find_browser, open_browser
+from support.browser import NO_BROWSER, Browser, find_browser, open_browser
 from support.eventually import eventually
 from support.web_server import serving
 
@@ -39,56 +39,6 @@ PATHS = (
     "/task?task_id={completed}",
     "/nowhere",
 )
-
-
-class Browser:
-    """What a person does with the dashboard."""
-
-    def __init__(self, driver: Any, url: str) -> None:
-        self.driver = driver
-        self._url = url
-
-    def open(self, path: str) -> None:
-        self.driver.get(self._url + path)
-
-    def one(self, selector: str) -> Any:
-        return eventually(lambda: self.driver.find_element(By.CSS_SELECTOR, selector), within=60)
-
-    def all(self, selector: str) -> list[Any]:
-        return list(self.driver.find_elements(By.CSS_SELECTOR, selector))
-
-    def press(self, *keys: str) -> None:
-        self.driver.switch_to.active_element.send_keys(*keys)
-
-    def until_shown(self, text: str) -> None:
-        eventually(lambda: text in self.one("body").text, within=60)
-
-    def until_at(self, path: str) -> None:
-        eventually(lambda: path in self.driver.current_url, within=60)
-
-    def until_loaded(self) -> None:
-        """A page that a key or a click led to listens to keys when all of it is loaded."""
-        eventually(lambda: self.run("return document.readyState") == "complete", within=60)
-
-    def menu(self, title: str, reason: str = "", **fields: str) -> None:
-        """Open a menu by its title, fill in its form and send it."""
-        form = eventually(lambda: self._opened(title), within=60)
-        for name, value in {"reason": reason, **fields}.items():
-            field = form.find_element(By.NAME, name)
-            field.clear()
-            field.send_keys(value)
-        form.find_element(By.TAG_NAME, "button").click()
-
-    def _opened(self, title: str) -> Any:
-        """The form behind a button; while a menu is open, updates wait."""
-        opener = next(one for one in self.all("summary.button") if one.text == title)
-        menu = opener.find_element(By.XPATH, "..")
-        if menu.get_attribute("open") is None:
-            opener.click()
-        return menu.find_element(By.TAG_NAME, "form")
-
-    def run(self, script: str) -> Any:
-        return self.driver.execute_script(script)
 
 
 @pytest.fixture(scope="module")

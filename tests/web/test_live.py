@@ -62,6 +62,20 @@ async def test_an_old_answer_is_asked_anew() -> None:
     assert [await reads.get("x", asked, age_s=60) for _ in range(2)] == [2, 2]
 
 
+async def test_a_change_is_seen_within_the_tick_that_tells_of_it() -> None:
+    reads, asked = Reads(tick_s=60), Asked()
+    early = asyncio.create_task(reads.get("x", asked))
+    await asyncio.sleep(0)
+
+    reads.heard_of_change()
+    late = [asyncio.create_task(reads.get("x", asked)) for _ in range(VIEWERS)]
+    asked.may_answer.set()
+
+    assert await early == 1
+    assert {await one for one in late} == {2}
+    assert await reads.get("x", asked, age_s=120) == 2
+
+
 async def test_old_questions_are_forgotten() -> None:
     reads, asked = Reads(tick_s=0), Asked()
     asked.may_answer.set()
@@ -129,6 +143,19 @@ async def test_pages_say_so_while_the_database_is_away(shop: Any, path: str) -> 
     assert response.status_code == 503
     assert "The database does not answer" in response.text
     assert re.search(r"<main[^>]* data-live", response.text)
+
+
+async def test_a_form_that_found_no_database_does_not_reload_itself(shop: Any) -> None:
+    app = make_shop("postgresql://nobody@127.0.0.1:1/nowhere?connect_timeout=1")
+    async with browsing(app) as client:
+        await client.get("/queues")
+        csrf = client.cookies["horsies_csrf"]
+        response = await client.post("/queues/default/pause", data={"csrf": csrf})
+    await app.close_async()
+
+    assert response.status_code == 503
+    assert "Go back and try again." in response.text
+    assert not re.search(r"<main[^>]* data-live", response.text)
 
 
 @pytest.mark.parametrize("tick_rate", [0, 0.01, 21])

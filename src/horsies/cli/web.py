@@ -162,7 +162,7 @@ def _options(host: str, given: WebCommandOptions) -> "WebOptions":
 def _authenticate(host: str, given: AccessOptions) -> "Authenticate":
     """The one way in that the options name."""
     from horsies.web import Role, basic_viewers, local_viewers, proxy_viewers, token_viewers
-    from horsies.web.access import is_loopback, only_reading
+    from horsies.web.access import OnlyReading, is_loopback
 
     ways: list[Authenticate] = []
     if given["token"] or given["read_token"]:
@@ -176,7 +176,7 @@ def _authenticate(host: str, given: AccessOptions) -> "Authenticate":
     if not ways and not is_loopback(host):
         raise click.UsageError(_NO_ACCESS.format(host=host))
     way = ways[0] if ways else local_viewers
-    return only_reading(way) if given["is_read_only"] else way
+    return OnlyReading(way) if given["is_read_only"] else way
 
 
 def _named(texts: tuple[str, ...]) -> dict[str, str]:

@@ -332,10 +332,11 @@ def _unwritable_inside(value: object, looked_at: set[int], depth: int) -> list[o
 def _unwritable_class(value: object) -> list[object]:
     """The way to the innermost value that cannot be written as it is."""
     parts: list[object] = []
+    looked_at: set[int] = set()
     while True:
-        inside = next(
-            ((part, item) for part, item in _items(value) if not _is_writable(item)), None
-        )
+        looked_at.add(id(value))  # a value that holds itself is not looked for inside itself
+        items = [pair for pair in _items(value) if id(pair[1]) not in looked_at]
+        inside = next(((part, item) for part, item in items if not _is_writable(item)), None)
         if inside is None or len(parts) > _UNREADABLE_DEPTH:
             return parts
         parts.append(inside[0])

@@ -12,7 +12,7 @@ from weakref import WeakSet
 import psycopg
 from psycopg import Connection, Cursor
 from psycopg.abc import Buffer
-from psycopg.errors import DuplicatePreparedStatement, QueryCanceled, error_from_result
+from psycopg.errors import DuplicatePreparedStatement, error_from_result
 from psycopg.pq import ExecStatus
 from psycopg.rows import TupleRow
 
@@ -48,8 +48,9 @@ class DirectCall:
         try:
             _finish(connection)
         except KeyboardInterrupt:
-            connection.cancel_safe(timeout=_CANCEL_S)
-            with suppress(QueryCanceled):
+            # Whatever comes of it: a connection that is still busy is not kept by its pool.
+            with suppress(psycopg.Error):
+                connection.cancel_safe(timeout=_CANCEL_S)
                 _finish(connection)
             raise
 

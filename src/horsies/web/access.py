@@ -55,14 +55,15 @@ def local_viewers(connection: HTTPConnection) -> Viewer | None:
     return Viewer("local user", Role.OPERATOR)
 
 
-def only_reading(authenticate: Authenticate) -> Authenticate:
-    """Let the same people in, but nobody steer."""
+@dataclass(frozen=True, slots=True)
+class OnlyReading:
+    """Lets the same people in, but nobody steer."""
 
-    async def reading(connection: HTTPConnection) -> Answer:
-        answer = await who_is(connection, authenticate)
+    authenticate: Authenticate
+
+    async def __call__(self, connection: HTTPConnection) -> Answer:
+        answer = await who_is(connection, self.authenticate)
         return Viewer(answer.name, Role.READER) if isinstance(answer, Viewer) else answer
-
-    return reading
 
 
 def is_loopback(host: str) -> bool:

@@ -30,10 +30,11 @@ def create_app(app: Horsies, options: WebOptions | None = None, **settings: Any)
     """
     options = options or WebOptions(**settings)
     tick_s = options.tick.total_seconds()
-    changes = Changes(app.operations, tick_s)
+    reads = Reads(tick_s)
+    changes = Changes(app.operations, reads, tick_s)
     version = assets_version()
     masking = Masking(options.hide_arguments, options.hide_results)
-    site = Site(app, options, Reads(tick_s), changes, make_templates(), masking, version)
+    site = Site(app, options, reads, changes, make_templates(), masking, version)
     routes: list[BaseRoute] = [
         Mount(f"/static/{version}", _Assets(directory=HERE / "static")),
         Route("/events", _events),

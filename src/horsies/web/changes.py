@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 
 from horsies.clock import monotonic
 from horsies.operations.operations import Operations
+from horsies.web.reads import Reads
 
 # Ages grow and workers fall silent without any notification.
 _AT_LEAST_EVERY_S = 5.0
@@ -13,8 +14,9 @@ _AT_LEAST_EVERY_S = 5.0
 class Changes:
     """Turns a flood of notifications into at most one word per tick for every open page."""
 
-    def __init__(self, operations: Operations, tick_s: float) -> None:
+    def __init__(self, operations: Operations, reads: Reads, tick_s: float) -> None:
         self._operations = operations
+        self._reads = reads
         self._tick_s = tick_s
         self._loop: asyncio.AbstractEventLoop | None = None
         self._changed = asyncio.Event()
@@ -61,5 +63,6 @@ class Changes:
     def _tell(self) -> None:
         self._is_due, self._told_at = False, monotonic()
         self._told_count += 1
+        self._reads.heard_of_change()
         changed, self._changed = self._changed, asyncio.Event()
         changed.set()

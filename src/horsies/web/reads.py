@@ -17,6 +17,7 @@ class _Answer:
 
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     value: Any = None
+    asked_at: float = float("-inf")
     read_at: float = float("-inf")
 
 
@@ -25,11 +26,13 @@ class Reads:
 
     def __init__(self, tick_s: float) -> None:
         self._tick_s = tick_s
+        self._changed_at = float("-inf")
         self._answers: dict[Hashable, _Answer] = {}
 
     async def get(self, key: Hashable, ask: Callable[[], Awaitable[T]], *, age_s: float = 0) -> T:
         """The answer to `key`; it may be a tick old, or `age_s` if that is longer.
 
+        Within a tick it is asked anew after a change: nobody tells of that change a second time.
         Those who come while someone asks wait for that answer. If the one who asks goes away,
         the next one asks.
         """
@@ -38,11 +41,21 @@ class Reads:
             self._forget_old()
             answer = self._answers.setdefault(key, _Answer())
         async with answer.lock:
-            if monotonic() - answer.read_at >= max(self._tick_s, age_s):
+            if self._is_old(answer, age_s):
+                asked_at = monotonic()
                 answer.value = await ask()
-                answer.read_at = monotonic()
+                answer.asked_at, answer.read_at = asked_at, monotonic()
             value: T = answer.value
             return value
+
+    def _is_old(self, answer: _Answer, age_s: float) -> bool:
+        if age_s <= self._tick_s and answer.asked_at < self._changed_at:
+            return True
+        return monotonic() - answer.read_at >= max(self._tick_s, age_s)
+
+    def heard_of_change(self) -> None:
+        """Pages are told now that something has changed, and will ask."""
+        self._changed_at = monotonic()
 
     def clear(self) -> None:
         """Ask everything anew: someone has just changed something and wants to see it."""

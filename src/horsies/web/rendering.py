@@ -16,6 +16,7 @@ from horsies.operations.words import duration
 from horsies.version import __version__
 from horsies.web.access import NOBODY
 from horsies.web.charts import bar
+from horsies.web.credentials import SESSION_COOKIE
 from horsies.web.navigation import NAVIGATION
 from horsies.web.visit import MESSAGE_COOKIE, RefusedError, Visit
 
@@ -62,6 +63,7 @@ def render(visit: Visit, template: str, *, code: int = 200, **values: Any) -> Re
         said=_read_message(said),
         navigation=NAVIGATION,
         is_known=visit.viewer is not NOBODY,
+        is_signed_in=SESSION_COOKIE in request.cookies,
         here=request.url.path.removeprefix(request.scope.get("root_path", "")),
         **values,
     )

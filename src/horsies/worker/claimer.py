@@ -32,7 +32,7 @@ from horsies.worker.holdings import Holdings
 from horsies.worker.lanes import Lanes
 from horsies.worker.service_connection import ServiceConnection
 from horsies.worker.settings import ServedQueue, WorkerContext
-from horsies.worker.statements import claim_tasks, next_due
+from horsies.worker.statements import claim_tasks, in_claim_order, next_due
 
 _logger = logging.getLogger("horsies.worker")
 
@@ -153,7 +153,7 @@ class Claimer:
         self._has_lost_answer = False
         if request is None:
             return 0
-        tasks = [row for row in rows if isinstance(row, HeldTask)]
+        tasks = in_claim_order(rows)
         positions = [row for row in rows if isinstance(row, ScanPosition)]
         is_cut_short = any(isinstance(row, CutShort) for row in rows)
         self._counts = next((row.text for row in rows if isinstance(row, Counts)), None)
@@ -347,7 +347,7 @@ class Claimer:
                 await self._wake.wait()
         except TimeoutError:
             now = monotonic()
-            if now >= due_at:
+            if now >= (self._due_at or math.inf):
                 self._due_at = None
                 self.wake()
             if now >= full_scan_at:

@@ -28,6 +28,7 @@ class HeldTask(Call):
         "is_workflow_task",
         "lane",
         "pid",
+        "position",
         "priority",
         "stop",
         "task_options",
@@ -49,6 +50,7 @@ class HeldTask(Call):
         is_workflow_task: bool,
         pid: int | None,
         ahead_number: int | None = None,
+        position: int = 0,
     ) -> None:
         super().__init__(task_id, task_name, attempt, args, kwargs, queue_name=queue_name)
         self.priority = priority
@@ -59,6 +61,7 @@ class HeldTask(Call):
         self.is_workflow_task = is_workflow_task
         self.pid = pid
         self.ahead_number = ahead_number
+        self.position = position  # in the claim that took it
         self.held_since = 0.0  # in the buffer, or in an executor
         self.held_bytes = 0  # until its end is written
         self.beat_at = 0.0

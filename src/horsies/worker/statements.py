@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from horsies.database.functions import call
@@ -21,7 +22,7 @@ from horsies.worker.claim_request import (
 from horsies.worker.held_task import Completion, HeldTask
 from horsies.worker.identity import WorkerIdentity
 
-_TASK_COLUMNS = 14  # of a claimed row: the parameters of HeldTask
+_TASK_COLUMNS = 15  # of a claimed row: the parameters of HeldTask
 
 
 class FailReceipt(NamedTuple):
@@ -31,7 +32,7 @@ class FailReceipt(NamedTuple):
 
 
 def claim_tasks(request: ClaimRequest) -> Statement[HeldTask | ClaimRow]:
-    """T2, and T4 at once for what has a free slot; tasks in claim order."""
+    """T2, and T4 at once for what has a free slot."""
     return call(
         "claim_tasks_v2",
         _claim_row,
@@ -45,6 +46,11 @@ def claim_tasks(request: ClaimRequest) -> Statement[HeldTask | ClaimRow]:
         is_full_scan=request.is_full_scan,
         permit=request.permit,
     )
+
+
+def in_claim_order(rows: Sequence[HeldTask | ClaimRow]) -> list[HeldTask]:
+    """The tasks that a claim has answered; it answers them in no order."""
+    return sorted((row for row in rows if isinstance(row, HeldTask)), key=attrgetter("position"))
 
 
 def _queues_with_marks(request: ClaimRequest) -> list[dict[str, object]]:

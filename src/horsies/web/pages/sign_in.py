@@ -4,6 +4,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
+from horsies.web.access import OnlyReading
 from horsies.web.credentials import SESSION_COOKIE, SESSION_S, TokenViewers
 from horsies.web.rendering import error_page, render
 from horsies.web.routes import read_form, visit_of
@@ -12,6 +13,8 @@ from horsies.web.visit import RefusedError, Visit
 
 def _tokens(visit: Visit) -> TokenViewers:
     known = visit.site.options.authenticate
+    if isinstance(known, OnlyReading):
+        known = known.authenticate
     if not isinstance(known, TokenViewers):
         raise RefusedError("There is no such page.", 404)
     return known

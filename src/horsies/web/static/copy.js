@@ -3,7 +3,8 @@ export function offerCopies() {
   document.addEventListener("click", async (event) => {
     const button = event.target.closest("[data-copy]");
     if (!button) return;
-    const was = button.textContent;
+    // Kept: a second click finds "Copied" on the button.
+    const was = button.dataset.label ??= button.textContent;
     try {
       await navigator.clipboard.writeText(button.dataset.copy);
       button.textContent = "Copied";

@@ -18,7 +18,9 @@ export function startLive() {
   open();
 }
 
+// Pages without a button, such as a review, answer a form: fetched again, they would be another page.
 export function toggleLive() {
+  if (document.getElementById("live")?.hidden !== false) return;
   isLive = !isLive;
   sessionStorage.setItem("horsies-live", isLive ? "on" : "off");
   show();

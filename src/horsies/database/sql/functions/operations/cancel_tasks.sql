@@ -15,7 +15,7 @@ begin
             update horsies_tasks t set status = 'CANCELLED', claimed = false, claimed_at = null,
                 claimed_by_worker_id = null, claim_expires_at = null, updated_at = now_at
             from unnest(task_ids) i(id)
-            where t.id = i.id and t.status || '' in ('PENDING', 'CLAIMED') and not t.is_workflow_task
+            where t.id between i.id and i.id and t.status || '' in ('PENDING', 'CLAIMED') and not t.is_workflow_task
             returning t.id)
         -- Grouped, not joined: a join of batch and batch is a loop in a loop.
         select a.id, coalesce(max(a.outcome), 'refused')

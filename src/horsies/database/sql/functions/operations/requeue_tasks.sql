@@ -16,14 +16,14 @@ begin
         with held as (
             select t.id, t.queue_name,
                 (select max(a.attempt) from horsies_task_attempts a where a.task_id = t.id) as last_attempt
-            from unnest(task_ids) i(id) join horsies_tasks t on t.id = i.id
+            from unnest(task_ids) i(id) join horsies_tasks t on t.id between i.id and i.id
             where (t.status || '' in ('FAILED', 'CANCELLED') or (include_completed and t.status || '' = 'COMPLETED'))
               and not t.is_workflow_task and (t.good_until is null or t.good_until > now_at)
               and (t.unique_key is null or t.unique_stored or not exists (
                     select from horsies_tasks h
                     where h.task_name = t.task_name and h.unique_key = t.unique_key and h.id <> t.id
                       and (h.unique_stored or h.status in ('PENDING', 'CLAIMED', 'RUNNING'))))
-            order by t.id for update of t
+            order by i.id collate "C" for update of t
         ), requeued as (
             update horsies_tasks t set status = 'PENDING', claimed = false,
                 -- The policy's own number, read as text: options written by hand need not be JSON.
@@ -35,7 +35,7 @@ begin
                 claimed_at = null, claimed_by_worker_id = null, claim_expires_at = null,
                 worker_pid = null, worker_hostname = null, worker_process_name = null,
                 finalizing_at = null, finalizing_by_worker_id = null, cancel_requested_at = null, updated_at = now_at
-            from held h where t.id = h.id
+            from held h where t.id between h.id and h.id
             returning t.id, t.queue_name
         ), told as (
             select pg_notify('task_new', r.id), case when octet_length('task_queue_' || r.queue_name) <= 63

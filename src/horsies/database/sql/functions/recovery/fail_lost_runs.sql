@@ -36,13 +36,13 @@ begin
         select t.*, i.result as new_result, i.error_message, i.reason, i.delay
         from unnest(task_ids, owner_ids, claims, attempts, results, error_messages, failed_reasons, retry_delays)
             i(task_id, owner_id, claim, attempt, result, error_message, reason, delay)
-        join horsies_tasks t on t.id = i.task_id
+        join horsies_tasks t on t.id between i.task_id and i.task_id
         where t.status || '' = 'RUNNING' and t.claimed_by_worker_id is not distinct from i.owner_id
           and t.claimed_at is not distinct from i.claim and horsies_attempt_number(t.retry_count) = i.attempt
           and coalesce(greatest(horsies_sign_of_life(t.started_at, now_at), horsies_sign_of_life(t.finalizing_at, now_at), (select max(h.sent_at)
                 from horsies_heartbeats h where h.task_id = t.id and h.role = 'runner' and h.sent_at < now_at + interval '1 year')), '-infinity')
               < now_at - silent_for
-        order by t.id for update of t skip locked
+        order by i.task_id collate "C" for update of t skip locked
     loop
         if lost.ahead_number is not null and permitted ? lost.claimed_by_worker_id then
             continue when permitted -> lost.claimed_by_worker_id = 'null';

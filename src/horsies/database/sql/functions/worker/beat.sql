@@ -16,22 +16,22 @@ declare
 begin
     insert into horsies_heartbeats (task_id, sender_id, role, sent_at, hostname, pid)
     select t.id, owner_id, 'claimer', now_at, hostname, own_pid
-    from unnest(claimed_ids) i(id) join horsies_tasks t on t.id = i.id
+    from unnest(claimed_ids) i(id) join horsies_tasks t on t.id between i.id and i.id
     where t.status || '' = 'CLAIMED' and t.claimed_by_worker_id = owner_id
     union all
     select t.id, owner_id || ':' || i.pid, 'runner', now_at, hostname, i.pid
-    from unnest(running_ids, running_pids) i(id, pid) join horsies_tasks t on t.id = i.id
+    from unnest(running_ids, running_pids) i(id, pid) join horsies_tasks t on t.id between i.id and i.id
     where t.status || '' = 'RUNNING' and t.claimed_by_worker_id = owner_id;
 
     update horsies_tasks t set claim_expires_at = now_at + lease, updated_at = now_at
     where t.id = any (array(
-        select c.id from unnest(claimed_ids) i(id) join horsies_tasks c on c.id = i.id
+        select c.id from unnest(claimed_ids) i(id) join horsies_tasks c on c.id between i.id and i.id
         where c.status || '' = 'CLAIMED' and c.claimed_by_worker_id = owner_id and c.claimed_at > now_at - renew_age
-        order by c.id for update of c skip locked));
+        order by i.id collate "C" for update of c skip locked));
 
     update horsies_tasks t set finalizing_at = now_at, finalizing_by_worker_id = owner_id, updated_at = now_at
     where t.id = any (array(
-        select c.id from unnest(finalizing_ids) i(id) join horsies_tasks c on c.id = i.id
+        select c.id from unnest(finalizing_ids) i(id) join horsies_tasks c on c.id between i.id and i.id
         where c.status || '' = 'RUNNING' and c.claimed_by_worker_id = owner_id
-        order by c.id for update of c skip locked));
+        order by i.id collate "C" for update of c skip locked));
 end $$;

@@ -26,5 +26,6 @@ begin
         from horsies_claim_tasks_v2(
             horsies_claim_tasks.owner_id, horsies_claim_tasks.hostname, horsies_claim_tasks.own_pid,
             horsies_claim_tasks.lease, horsies_claim_tasks.queues, horsies_claim_tasks.lanes,
-            horsies_claim_tasks.limits, horsies_claim_tasks.is_full_scan, null) c;
+            horsies_claim_tasks.limits, horsies_claim_tasks.is_full_scan, null) c
+        order by c.position nulls first;
 end $$;

@@ -10,9 +10,9 @@
 -- permit: what horsies_grant_permit takes, for a claim that may take tasks ahead; granted if there are tasks.
 -- Queues that are paused at run time are left out, caps set at run time replace those of the worker: horsies_controlled_queues.
 -- A full scan comes without marks and takes over claims whose lease has passed (T3).
--- Returns tasks in claim order; before them, without id, how far lanes were scanned that had fewer rows than asked for; and
--- first, without queue, a row with may_have_more if the byte limit ended the claim, one with the counts under caps, and one with
--- what horsies_grant_permit returned.
+-- Returns tasks with their position in the claim, in no order; before them, without id, how far lanes were scanned that had fewer
+-- rows than asked for; and first, without queue, a row with may_have_more if the byte limit ended the claim, one with the counts
+-- under caps, and one with what horsies_grant_permit returned.
 create or replace function horsies_claim_tasks_v2(
     owner_id text,
     hostname text,
@@ -26,7 +26,7 @@ create or replace function horsies_claim_tasks_v2(
 ) returns table (
     id text, queue_name text, priority integer, lane integer, task_name text, args text, kwargs text, attempt integer,
     claim text, enqueued_at text, task_options text, is_workflow_task boolean, worker_pid integer, ahead_number bigint,
-    scanned_to_at text, scanned_to_id text, may_have_more boolean, counts text, voided bigint[]
+    "position" bigint, scanned_to_at text, scanned_to_id text, may_have_more boolean, counts text, voided bigint[]
 )
 language plpgsql
 set search_path from current
@@ -38,6 +38,8 @@ set enable_sort = off
 set enable_hashjoin = off
 set enable_mergejoin = off
 set jit = off
+set datestyle = 'ISO'  -- for marks
+set timezone = 'UTC'
 as $$
 #variable_conflict use_column
 declare
@@ -84,6 +86,6 @@ begin
         -- A later now: after the wait for the lock and the counts, so that recorded runs never seem to exceed a cap.
         return query select t.*, null::text, null::text, null::boolean, null::text, null::bigint[]
             from horsies_take_tasks(
-                owner_id, hostname, own_pid, lease, lanes, scan.task_ids, scan.task_lanes, horsies_now()) t;
+                owner_id, hostname, own_pid, lease, lanes, scan.task_ids, scan.task_lanes, scan.task_places, horsies_now()) t;
     end if;
 end $$;

@@ -20,17 +20,17 @@ begin
         update horsies_tasks t set status = 'COMPLETED', completed_at = now_at, result = i.result, error_code = null,
             failed_reason = null, finalizing_at = null, finalizing_by_worker_id = null, updated_at = now_at
         from unnest(task_ids, claims, attempts, results) i(id, claim, attempt, result)
-        -- status || '': the primary key must drive the join, never the in-flight index: a plan cached for one row would cost n * n for n.
-        where t.id = i.id and t.status || '' = 'RUNNING' and t.claimed_by_worker_id = owner_id
+        -- By a range of the key, so that these rows lead the join whatever the planner knows of the table; status || '' keeps it from the
+        -- in-flight index (decision 0003). Else a plan cached for one row would cost n * n for n.
+        where t.id between i.id and i.id and t.status || '' = 'RUNNING' and t.claimed_by_worker_id = owner_id
           and t.claimed_at = i.claim and horsies_attempt_number(t.retry_count) = i.attempt
         returning t.id, i.attempt, t.started_at, t.worker_hostname, t.worker_pid, t.worker_process_name
-    ), recorded as (
-        insert into horsies_task_attempts (task_id, attempt, outcome, started_at, finished_at,
-            worker_id, worker_hostname, worker_pid, worker_process_name)
-        select e.id, e.attempt, 'COMPLETED', e.started_at, now_at, owner_id, e.worker_hostname, e.worker_pid, e.worker_process_name
-        from ended e
-        returning 1)
-    select count(*) into ended_count from recorded;
+    )
+    insert into horsies_task_attempts (task_id, attempt, outcome, started_at, finished_at,
+        worker_id, worker_hostname, worker_pid, worker_process_name)
+    select e.id, e.attempt, 'COMPLETED', e.started_at, now_at, owner_id, e.worker_hostname, e.worker_pid, e.worker_process_name
+    from ended e;
+    get diagnostics ended_count = row_count;
     if ended_count = cardinality(task_ids) then
         return;
     end if;

@@ -18,7 +18,7 @@ begin
             update horsies_tasks t set status = 'CANCELLED', failed_at = now_at, result = i.result,
                 finalizing_at = null, finalizing_by_worker_id = null, cancel_requested_at = null, updated_at = now_at
             from unnest(task_ids, claims, attempts, results, error_messages) i(id, claim, attempt, result, message)
-            where t.id = i.id and t.status || '' = 'RUNNING' and t.claimed_by_worker_id = owner_id
+            where t.id between i.id and i.id and t.status || '' = 'RUNNING' and t.claimed_by_worker_id = owner_id
               and t.claimed_at = i.claim and horsies_attempt_number(t.retry_count) = i.attempt
             returning t.id, i.attempt, i.message, t.started_at, t.worker_hostname, t.worker_pid, t.worker_process_name
         ), recorded as (
@@ -60,7 +60,7 @@ begin
                 worker_process_name = null, finalizing_at = null, finalizing_by_worker_id = null,
                 cancel_requested_at = null, updated_at = now_at
             from unnest(task_ids, claims, attempts) i(id, claim, attempt)
-            where t.id = i.id and t.status || '' = 'RUNNING' and t.claimed_by_worker_id = owner_id
+            where t.id between i.id and i.id and t.status || '' = 'RUNNING' and t.claimed_by_worker_id = owner_id
               and t.claimed_at = i.claim and horsies_attempt_number(t.retry_count) = i.attempt
             returning t.id, t.queue_name, t.status
         ), told as (

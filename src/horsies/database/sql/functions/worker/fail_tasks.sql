@@ -27,10 +27,10 @@ begin
                     and (not t.is_workflow_task or horsies_stopped_workflow(t.id) is distinct from 'CANCELLED') as may_retry
             from unnest(task_ids, claims, attempts, results, error_codes, error_messages, failed_reasons, outcomes, retry_delays)
                 i(task_id, claim, attempt, result, error_code, error_message, failed_reason, outcome, delay)
-            join horsies_tasks t on t.id = i.task_id
+            join horsies_tasks t on t.id between i.task_id and i.task_id
             where t.status || '' = 'RUNNING' and t.claimed_by_worker_id = owner_id
               and t.claimed_at = i.claim and horsies_attempt_number(t.retry_count) = i.attempt
-            order by t.id for update of t
+            order by i.task_id collate "C" for update of t
         ), held as (
             select j.*, case when not j.may_retry then 'FAILED' when j.is_unwanted then 'CANCELLED' else 'PENDING' end as new_status,
                 j.may_retry and not j.is_unwanted as will_retry
@@ -52,7 +52,7 @@ begin
                 worker_hostname = case when h.will_retry then null else t.worker_hostname end,
                 worker_process_name = case when h.will_retry then null else t.worker_process_name end,
                 finalizing_at = null, finalizing_by_worker_id = null, cancel_requested_at = null, updated_at = now_at
-            from held h where t.id = h.id
+            from held h where t.id between h.id and h.id
         ), recorded as (
             insert into horsies_task_attempts (task_id, attempt, outcome, will_retry, started_at, finished_at, error_code,
                 error_message, failed_reason, traceback, worker_id, worker_hostname, worker_pid, worker_process_name)

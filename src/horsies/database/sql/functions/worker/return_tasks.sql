@@ -17,7 +17,7 @@ begin
             update horsies_tasks t set status = 'PENDING', claimed = false, claimed_at = null,
                 claimed_by_worker_id = null, claim_expires_at = null, updated_at = now_at
             from unnest(task_ids, claims) i(id, claim)
-            where t.id = i.id and t.status || '' = 'CLAIMED' and t.claimed_by_worker_id = owner_id
+            where t.id between i.id and i.id and t.status || '' = 'CLAIMED' and t.claimed_by_worker_id = owner_id
               and t.claimed_at = i.claim
             returning t.id, t.queue_name
         ), told as (

@@ -2,12 +2,13 @@
 -- Caller: horsies_claim_tasks_v2, under its planner settings.  Locks: horsies_tasks, skipping locked rows.
 -- A queue's marks are where earlier claims of this worker stopped: dead index entries before them are not walked again
 -- (decision 0003). They are sorted by priority: [{"priority", "lanes": {"<lane number>": {"enqueued_at", "id"}}}].
--- Returns the tasks in claim order, with their lanes; and for each queue, priority and lane that had fewer rows than it might
--- give, the position to which it was scanned, as horsies_scan_lane says. is_cut_short: it stopped at the byte limit.
+-- Returns the tasks in claim order, those of one priority lane by lane, with their lanes and their places in these; and for each
+-- queue, priority and lane that had fewer rows than it might give, the position to which it was scanned, as horsies_scan_lane
+-- says. is_cut_short: it stopped at the byte limit.
 -- counts: what horsies_left_under_cap remembers, {"cluster": ..., "queues": {"<name>": ...}}; comes with the limits, as text.
 create or replace function horsies_scan_queues(
     queues jsonb, lanes jsonb, limits jsonb, now_at timestamptz,
-    out task_ids text[], out task_lanes integer[],
+    out task_ids text[], out task_lanes integer[], out task_places integer[],
     out position_queues text[], out position_priorities integer[], out position_lanes integer[],
     out scanned_to_ats timestamptz[], out scanned_to_ids text[], out is_cut_short boolean,
     out counts jsonb
@@ -21,6 +22,7 @@ declare
     left_in_batch integer;
     left_in_queue integer;
     left_in_lanes integer[];
+    taken_in_lanes integer[];
     queue jsonb;
     queue_name text;
     marks jsonb;
@@ -31,12 +33,13 @@ declare
     scan record;
     count record;
     found_ids text[];
-    found_lanes integer[];
+    found_in_lanes integer[];
     found_bytes bigint;
     position_count integer;
 begin
     task_ids := '{}';
     task_lanes := '{}';
+    task_places := '{}';
     position_queues := '{}';
     position_priorities := '{}';
     position_lanes := '{}';
@@ -47,6 +50,7 @@ begin
     for l in 1..jsonb_array_length(lanes) loop
         left_in_lanes[l] := (lanes -> l - 1 ->> 'starts')::integer + (lanes -> l - 1 ->> 'claims')::integer;
         left_in_total := left_in_total + left_in_lanes[l];
+        taken_in_lanes[l] := 0;
     end loop;
     if limits ->> 'cluster_cap' is not null then
         count := horsies_left_under_cap((limits ->> 'cluster_cap')::integer, null, counts_claims, now_at, counts -> 'cluster');
@@ -80,7 +84,7 @@ begin
             end if;
 
             found_ids := '{}';
-            found_lanes := '{}';
+            found_in_lanes := array_fill(0, array[cardinality(left_in_lanes)]);
             found_bytes := 0;
             position_count := cardinality(position_lanes);
             for l in 1..cardinality(left_in_lanes) loop
@@ -89,7 +93,7 @@ begin
                     least(left_in_queue, left_in_lanes[l]), now_at);
                 found_ids := found_ids || scan.task_ids;
                 found_bytes := found_bytes + scan.byte_count;
-                found_lanes := found_lanes || array_fill(l, array[cardinality(scan.task_ids)]);
+                found_in_lanes[l] := cardinality(scan.task_ids);
                 if scan.scanned_to_at is not null then
                     position_queues := position_queues || queue_name;
                     position_priorities := position_priorities || at_priority;
@@ -102,8 +106,8 @@ begin
             if cardinality(found_ids) > left_in_queue or found_bytes >= left_in_bytes then
                 -- Lanes share what is left under a cap, or of the bytes: the oldest rows win, whatever their lane. Others stay
                 -- behind, so no lane of this priority counts as scanned.
-                select o.task_ids, o.task_lanes, o.byte_count into found_ids, found_lanes, found_bytes
-                from horsies_oldest_tasks(found_ids, found_lanes, left_in_queue, left_in_bytes) o;
+                select o.task_ids, o.in_lanes, o.byte_count into found_ids, found_in_lanes, found_bytes
+                from horsies_oldest_tasks(found_ids, found_in_lanes, left_in_queue, left_in_bytes) o;
                 is_cut_short := coalesce(found_bytes >= left_in_bytes, false);
                 position_queues := position_queues[:position_count];
                 position_priorities := position_priorities[:position_count];
@@ -113,13 +117,16 @@ begin
             end if;
 
             task_ids := task_ids || found_ids;
-            task_lanes := task_lanes || found_lanes;
             left_in_bytes := left_in_bytes - found_bytes;
             left_in_total := left_in_total - cardinality(found_ids);
             left_in_batch := left_in_batch - cardinality(found_ids);
             left_in_queue := left_in_queue - cardinality(found_ids);
             for l in 1..cardinality(left_in_lanes) loop
-                left_in_lanes[l] := left_in_lanes[l] - cardinality(array_positions(found_lanes, l));
+                continue when found_in_lanes[l] = 0;
+                task_lanes := task_lanes || array_fill(l, array[found_in_lanes[l]]);
+                task_places := task_places || array(select generate_series(taken_in_lanes[l] + 1, taken_in_lanes[l] + found_in_lanes[l]));
+                taken_in_lanes[l] := taken_in_lanes[l] + found_in_lanes[l];
+                left_in_lanes[l] := left_in_lanes[l] - found_in_lanes[l];
             end loop;
         end loop;
         exit when left_in_batch = 0;

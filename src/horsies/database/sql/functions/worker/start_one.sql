@@ -7,6 +7,8 @@ returns table (
 )
 language plpgsql
 set search_path from current
+set datestyle = 'ISO'  -- for the mark
+set timezone = 'UTC'
 as $$
 #variable_conflict use_column
 declare

@@ -17,8 +17,8 @@ begin
     select r.id, r.attempt, r.done, r.total, r.note, horsies_now()
     from (select t.id, i.attempt, i.done, i.total, i.note
           from unnest(task_ids, attempts, done, totals, notes) i(id, attempt, done, total, note)
-          join horsies_tasks t on t.id = i.id
-          order by t.id for key share of t) r
+          join horsies_tasks t on t.id between i.id and i.id
+          order by i.id collate "C" for key share of t) r
     on conflict (task_id) do update
         set attempt = excluded.attempt, done = excluded.done, total = excluded.total, note = excluded.note, updated_at = excluded.updated_at
         where excluded.attempt >= p.attempt;

@@ -1,19 +1,20 @@
 -- horsies_take_tasks: the write of a claim, for rows it has locked: RUNNING as far as their lane starts some, else CLAIMED.
 -- Caller: horsies_claim_tasks_v2.  Locks: none beyond the rows it was given.
--- The starts of a lane run in its children, one pid for each in child_pids; without these in the worker itself. Starts beyond the
--- lane's free_slots are taken ahead: they are numbered from ahead_from on and begin when a permit covers them (decision 0011).
+-- A task's place is its number among those of its lane. The starts of a lane run in its children, one pid for each in child_pids;
+-- without these in the worker itself. Starts beyond the lane's free_slots are taken ahead: they are numbered from ahead_from on
+-- and begin when a permit covers them (decision 0011).
 create or replace function horsies_take_tasks(
     owner_id text, hostname text, own_pid integer, lease interval,
-    lanes jsonb, task_ids text[], task_lanes integer[], now_at timestamptz
+    lanes jsonb, task_ids text[], task_lanes integer[], task_places integer[], now_at timestamptz
 ) returns table (
     id text, queue_name text, priority integer, lane integer, task_name text, args text, kwargs text, attempt integer,
-    claim text, enqueued_at text, task_options text, is_workflow_task boolean, worker_pid integer, ahead_number bigint
+    claim text, enqueued_at text, task_options text, is_workflow_task boolean, worker_pid integer, ahead_number bigint,
+    "position" bigint
 )
 language plpgsql
 set search_path from current
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
-set enable_sort = on  -- off in the caller, for its scans
 set enable_hashjoin = off
 set enable_mergejoin = off
 set enable_material = off
@@ -35,38 +36,31 @@ begin
         end if;
     end loop;
     return query
-        with placed as (
-            select p.id, p.lane, p.position, row_number() over (partition by p.lane order by p.position) as place
-            from unnest(task_ids, task_lanes) with ordinality p(id, lane, position)
-        ), wanted as (
+        with wanted as (
             select p.id, p.lane, p.position,
                 case when p.place > free_slots[p.lane] and p.place <= starts[p.lane]
                      then ahead_froms[p.lane] + p.place - free_slots[p.lane] - 1 end as ahead_number,
                 case when p.place <= starts[p.lane]
-                     then coalesce((child_pids[p.lane] ->> p.place::integer - 1)::integer, own_pid) end as pid
-            -- The order keeps the planner from working out pid anew for each column. By the limit it expects a single row: these rows lead the
-            -- join and each finds its task by the key, also where the table held a few rows only when it was last analyzed.
-            from placed p order by p.position limit cardinality(task_ids)
-        ), taken as (
-            update horsies_tasks t set
-                status = case when w.pid is null then 'CLAIMED' else 'RUNNING' end,
-                claimed = w.pid is null,
-                claimed_at = now_at,
-                claimed_by_worker_id = owner_id,
-                claim_expires_at = case when w.pid is null then now_at + lease end,
-                started_at = case when w.pid is not null then now_at end,
-                worker_pid = w.pid,
-                worker_hostname = case when w.pid is not null then hostname end,
-                worker_process_name = case when w.pid is not null then 'worker-' || w.pid end,
-                ahead_number = w.ahead_number,
-                updated_at = now_at
-            from wanted w
-            -- The deadline again: it may have passed while the claim waited for its lock or counted.
-            where t.id = w.id and (t.good_until is null or t.good_until > now_at)
-            returning t.id::text, t.queue_name::text, t.priority, w.lane, t.task_name::text, t.args, t.kwargs,
-                horsies_attempt_number(t.retry_count) as attempt, horsies_mark_text(t.enqueued_at) as enqueued_at, t.task_options,
-                t.is_workflow_task, w.pid, w.ahead_number, w.position)
-        select t.id, t.queue_name, t.priority, t.lane, t.task_name, t.args, t.kwargs, t.attempt, claim_text, t.enqueued_at, t.task_options,
-            t.is_workflow_task, t.pid, t.ahead_number
-        from taken t order by t.position;
+                     then coalesce((child_pids[p.lane] ->> p.place - 1)::integer, own_pid) end as pid
+            from unnest(task_ids, task_lanes, task_places) with ordinality p(id, lane, place, position)
+            offset 0)  -- as a step of its own: pid is worked out once, not for each column
+        update horsies_tasks t set
+            status = case when w.pid is null then 'CLAIMED' else 'RUNNING' end,
+            claimed = w.pid is null,
+            claimed_at = now_at,
+            claimed_by_worker_id = owner_id,
+            claim_expires_at = case when w.pid is null then now_at + lease end,
+            started_at = case when w.pid is not null then now_at end,
+            worker_pid = w.pid,
+            worker_hostname = case when w.pid is not null then hostname end,
+            worker_process_name = case when w.pid is not null then 'worker-' || w.pid end,
+            ahead_number = w.ahead_number,
+            updated_at = now_at
+        from wanted w
+        -- By a range, so that these rows lead the join whatever the planner knows of the table (decision 0003).
+        -- The deadline again: it may have passed while the claim waited for its lock or counted.
+        where t.id between w.id and w.id and (t.good_until is null or t.good_until > now_at)
+        returning t.id::text, t.queue_name::text, t.priority, w.lane, t.task_name::text, t.args, t.kwargs,
+            horsies_attempt_number(t.retry_count), claim_text, horsies_mark_text(t.enqueued_at), t.task_options,
+            t.is_workflow_task, w.pid, w.ahead_number, w.position;
 end $$;

@@ -44,7 +44,8 @@ begin
             open_dependencies = t.open_dependencies - c.ended_count,
             completed_dependencies = t.completed_dependencies + c.completed_count
         from counts c
-        where t.workflow_id = c.workflow_id and t.task_index = c.task_index
+        -- An array of one, so that these rows lead the join (decision 0003).
+        where t.workflow_id = any (array[c.workflow_id]) and t.task_index = c.task_index
         returning t.id, t.status)
     select coalesce(array_agg(c.id::text) filter (where c.status = 'PENDING'), '{}') into waiting from changed c;
     return waiting;

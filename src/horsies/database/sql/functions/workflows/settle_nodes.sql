@@ -2,8 +2,7 @@
 -- Caller: horsies_advance_tasks, horsies_recover_workflow, under the lock of the workflows.
 -- A run that went back unfinished in a cancelled workflow is skipped, as what had not started was (docs/contract/workflows.md §7.3).
 -- A missing result is made up from the task's status; recovery (checks_results) looks also whether it can be read.
--- The planner settings leave one plan: each task finds its node by the index. A join that was planned while the tables were small
--- would cost n * n for n rows.
+-- The planner settings, the range and the steps of their own (offset 0) leave one plan: each task finds its node by the index (decision 0003).
 create or replace function horsies_settle_nodes(task_ids text[], checks_results boolean) returns text[]
 language plpgsql
 set search_path from current
@@ -22,11 +21,12 @@ begin
         from horsies_tasks t
         where t.id = any (task_ids) and t.status || '' in ('COMPLETED', 'FAILED', 'CANCELLED', 'EXPIRED')
     ), judged as (
-        select e.id, e.started_at, e.status = 'COMPLETED' and not e.is_missing as is_ok,
+        select n.id as node_id, e.started_at, e.status = 'COMPLETED' and not e.is_missing as is_ok,
             case when e.is_missing then horsies_missing_result(e.id, e.status, e.result is not null) else e.result end as result,
             e.status = 'CANCELLED' and e.result is null
                 and horsies_stopped_workflow(e.id) is not distinct from 'CANCELLED' as is_skipped
-        from ended e offset 0
+        from ended e cross join lateral (select n.id from horsies_workflow_tasks n where n.task_id = e.id offset 0) n
+        offset 0
     ), changed as (
         update horsies_workflow_tasks n set
             status = case when j.is_skipped then 'SKIPPED' when j.is_ok then 'COMPLETED' else 'FAILED' end,
@@ -35,7 +35,7 @@ begin
             started_at = case when not j.is_skipped then coalesce(n.started_at, j.started_at) end,
             completed_at = case when not j.is_skipped then now_at end
         from judged j
-        where n.task_id = j.id and n.status || '' in ('PENDING', 'READY', 'ENQUEUED', 'RUNNING')
+        where n.id between j.node_id and j.node_id and n.status || '' in ('PENDING', 'READY', 'ENQUEUED', 'RUNNING')
         returning n.id)
     select coalesce(array_agg(c.id::text), '{}') into settled from changed c;
     return settled;
