@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import threading
 import time
 from typing import Any
 
@@ -89,6 +90,29 @@ def test_listening_does_not_wait_for_what_the_session_should_hold(
                 "and (classid::bigint << 32) | objid::bigint = horsies_lock_key('worker:w')"
             )
         )
+    finally:
+        listener.close()
+
+
+def test_what_arrives_during_a_statement_of_the_listeners_own_is_heard(database_url: str) -> None:
+    heard: list[str] = []
+
+    def hold(connection: psycopg.Connection[Any]) -> bool:
+        connection.execute("select pg_notify('one', 'meanwhile'), pg_notify('wakes', 'meanwhile')")
+        return True
+
+    has_subscribed = threading.Event()
+
+    def connect() -> psycopg.Connection[Any]:
+        assert has_subscribed.wait(20)
+        return psycopg.connect(database_url, autocommit=True)
+
+    listener = Listener(connect, hold=hold)
+    listener.subscribe("wakes", lambda _payload: heard.append("woken"), only_wakes=True)
+    listener.subscribe("one", heard.append)
+    has_subscribed.set()
+    try:
+        eventually(lambda: sorted(heard) == ["", "meanwhile", "woken", "woken"])
     finally:
         listener.close()
 

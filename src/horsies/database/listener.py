@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable
 
 import psycopg
-from psycopg import Connection, sql
+from psycopg import Connection, Notify, sql
 from psycopg.rows import TupleRow
 
 from horsies.clock import jittered
@@ -44,7 +44,7 @@ class Listener:
         self._on_connect = on_connect
         self._is_stale = False
         self._callbacks: dict[str, list[Callback]] = {}
-        self._waking: set[bytes] = set()
+        self._waking: set[str] = set()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._is_closing = False
@@ -58,7 +58,7 @@ class Listener:
         """
         with self._lock:
             if only_wakes:
-                self._waking.add(channel.encode())
+                self._waking.add(channel)
             callbacks = self._callbacks.setdefault(channel, [])
             is_known = callback in callbacks
             if not is_known:
@@ -127,6 +127,8 @@ class Listener:
     def _serve(self, connection: Connection[TupleRow], reader: int) -> None:
         listened: set[str] = set()
         is_held = self._hold is None
+        beside: list[Notify] = []  # what arrives during a statement of ours, the driver takes
+        connection.add_notify_handler(beside.append)
         while not self._is_closing and not self._is_stale:
             with self._lock:
                 wanted = set(self._callbacks)
@@ -135,28 +137,33 @@ class Listener:
             for channel in wanted - listened:
                 self._call(channel, "")
             listened = wanted
-            self._drain(connection)
             if self._hold is not None and not is_held:
                 is_held = self._hold(connection)
+            self._drain(connection, beside)
             has_news(connection.fileno(), reader, within_s=None if is_held else _HOLD_AGAIN_S)
             _empty(reader)
             connection.pgconn.consume_input()
 
-    def _drain(self, connection: Connection[TupleRow]) -> None:
+    def _drain(self, connection: Connection[TupleRow], beside: list[Notify]) -> None:
         """Call the subscribers of what has arrived, those that only wake once for all of it."""
-        told: set[bytes] = set()
+        told: set[str] = set()
+        for arrived in beside:
+            self._hear(arrived.channel, arrived.payload, told)
+        beside.clear()
         # The driver's generator costs several times as much per notification as its C layer.
         while (notification := connection.pgconn.notifies()) is not None:
-            channel = notification.relname
-            if channel in self._waking:
-                told.add(channel)
-            else:
-                self._call(channel.decode(), notification.extra.decode())
+            self._hear(notification.relname.decode(), notification.extra.decode(), told)
         for channel in told:
-            self._call(channel.decode(), "")
+            self._call(channel, "")
         if told:
             # Of a flood, what comes within the next moment is heard together.
             has_news(within_s=_BETWEEN_WAKES_S)
+
+    def _hear(self, channel: str, payload: str, told: set[str]) -> None:
+        if channel in self._waking:
+            told.add(channel)
+        else:
+            self._call(channel, payload)
 
     def _call(self, channel: str, payload: str) -> None:
         for callback in tuple(self._callbacks.get(channel, ())):
