@@ -76,6 +76,8 @@ def _drain(url: str, count: int, *options: str, traced_percent: int | None = Non
         ours.fill(url, "noop", count)
         if traced_percent is not None:
             connection.execute(_CARRY.encode(), [traced_percent])
+        # All begin alike: that update has left a dead row for each task, and full index pages.
+        connection.execute("vacuum full horsies_tasks")
         ours.settle(connection)
         return ours.work_off(url, count, *options)
 
