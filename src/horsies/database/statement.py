@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import psycopg
-from psycopg import AsyncConnection, Connection
+from psycopg import AsyncConnection, AsyncCursor, Connection, Cursor
 from psycopg.rows import RowMaker, TupleRow
 
 Row = TypeVar("Row")
@@ -49,7 +49,7 @@ async def run(connection: AsyncConnection[TupleRow], statement: Statement[Row]) 
     """Perform a statement and give its rows."""
     async with connection.cursor(row_factory=statement.make_row) as cursor:
         await cursor.execute(statement.sql.encode(), statement.parameters)
-        return await cursor.fetchall() if cursor.description else []
+        return await cursor.fetchall() if _has_rows(cursor) else []
 
 
 async def run_pipelined(
@@ -67,7 +67,12 @@ def run_blocking(connection: Connection[TupleRow], statement: Statement[Row]) ->
     """The blocking twin of `run`."""
     with connection.cursor(row_factory=statement.make_row) as cursor:
         cursor.execute(statement.sql.encode(), statement.parameters)
-        return cursor.fetchall() if cursor.description else []
+        return cursor.fetchall() if _has_rows(cursor) else []
+
+
+def _has_rows(cursor: AsyncCursor[Any] | Cursor[Any]) -> bool:
+    """Whether there is an answer to fetch; asked of `description`, it describes every column."""
+    return cursor.pgresult is not None and cursor.pgresult.nfields > 0
 
 
 # What a refused log-in says; libpq gives no SQLSTATE for it.

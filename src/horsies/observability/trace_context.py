@@ -6,7 +6,8 @@ It is not part of the fingerprint, so a send that is repeated under another span
 _KEY, _END = ',"traceparent":"', '"}'
 # A traceparent has 55 characters: where it stands is known without reading the options.
 _LENGTH = len(_KEY) + 55 + len(_END)
-_NO_OPTIONS = '{"retry_policy":null}'
+_NO_OPTIONS = '{"retry_policy":null}'  # never written otherwise
+_SPAN_ALONE = _NO_OPTIONS[:-1] + _KEY
 
 
 def with_traceparent(options: str | None, traceparent: str) -> str:
@@ -25,4 +26,6 @@ def without_traceparent(options: str | None) -> str | None:
     """The options alone, which are the same for many rows."""
     if options is None or not options.startswith(_KEY, -_LENGTH):
         return options
+    if options.startswith(_SPAN_ALONE):
+        return None
     return f"{options[:-_LENGTH]}}}"

@@ -31,11 +31,10 @@ begin
         coalesce(enqueued_at, now_at + make_interval(secs => delay_s), now_at), good_until, max_retries,
         task_options, enqueue_sha, now_at, now_at);
     commit;
-    begin
-        perform horsies_tell_new(array[id], array[queue_name], false);
-    exception when others then  -- what is committed must not be answered with an error
-        null;
-    end;
+    -- As horsies_tell_new, for a single task at half the price. Nothing in it can fail: what is committed must not be answered with an error.
+    perform pg_notify('horsies_task_status', id), pg_notify('task_new', id),
+        case when octet_length('task_queue_' || queue_name) <= 63 then pg_notify('task_queue_' || queue_name, id) end
+    where horsies_may_notify();
 end $$;
 
 -- horsies_send_tasks: horsies_enqueue_tasks for a batch, whose receipts it returns as two arrays in input order.

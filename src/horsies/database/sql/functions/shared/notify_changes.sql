@@ -1,10 +1,10 @@
 -- The notifications of tasks: they only wake listeners; polling is the truth.
 -- A commit that notifies holds a lock of the whole server until its log is on disk, and every listener pays for every message. So more than ten
 -- rows share theirs, and what we write ourselves we tell in a transaction of its own, right after the commit (decision 0015): such a
--- transaction says so by horsies.is_told_later. What others write is told by the triggers, in their own transaction.
+-- transaction says so by horsies.is_told_later, and the triggers are not called. What others write they tell, in its own transaction.
 
 -- horsies_tell_new: there is work. is_bulk: the ids stand for many, one per queue.
--- Caller: horsies_send_task, horsies_send_tasks, horsies_notify_task_changes_insert.
+-- Caller: horsies_send_tasks, horsies_notify_task_changes_insert; horsies_send_task does the same itself.
 create or replace function horsies_tell_new(task_ids text[], queue_names text[], is_bulk boolean) returns void
 language plpgsql
 set search_path from current
@@ -50,9 +50,6 @@ create or replace function horsies_notify_task_changes_insert() returns trigger 
 set search_path from current
 as $$
 begin
-    if current_setting('horsies.is_told_later', true) = 'on' then
-        return null;
-    end if;
     if (select count(*) from (select from inserted limit 11) i) <= 10 then
         perform horsies_tell_new(array_agg(i.id::text), array_agg(i.queue_name::text), false) from inserted i where i.status = 'PENDING';
         perform horsies_tell_changed(array_agg(i.id::text), '{}') from inserted i where i.status <> 'PENDING' having count(*) > 0;
@@ -70,9 +67,6 @@ set enable_hashjoin = on
 set enable_nestloop = off  -- a plan cached for one row would cost n * n for n
 as $$
 begin
-    if current_setting('horsies.is_told_later', true) = 'on' then
-        return null;
-    end if;
     perform horsies_tell_changed(array_agg(a.id::text),
         coalesce(array_agg(a.id::text) filter (where a.status in ('COMPLETED', 'FAILED', 'CANCELLED', 'EXPIRED')), '{}'))
     from after a join before b on b.id = a.id where b.status <> a.status
