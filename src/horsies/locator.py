@@ -110,7 +110,7 @@ def _import(entry: str) -> ModuleType:
             f"file not found: {entry}", "check the path and the working directory"
         ) from None
     except ImportError as error:
-        cure = f"{IMPORT_CURE}{_colon_cure(entry)}"
+        cure = f"{IMPORT_CURE}{_file_cure(entry, error)}{_colon_cure(entry)}"
         raise _refusal(f"cannot import {entry!r}: {error}", cure, location_of(error)) from error
     except Exception as error:  # user code: the module runs while it is imported
         raise module_error(entry, error) from error
@@ -119,6 +119,13 @@ def _import(entry: str) -> ModuleType:
             del os.environ["HORSIES_SUPPRESS_SENDS"]
         else:
             os.environ["HORSIES_SUPPRESS_SENDS"] = before
+
+
+def _file_cure(entry: str, error: ImportError) -> str:
+    """What helps when the module is a file right here, in a directory that is no project."""
+    path = Path(f"{entry.replace('.', '/')}.py")
+    is_unseen = error.name == entry.partition(".")[0] and path.is_file()
+    return f";\nor name the file that is here: {path}" if is_unseen else ""
 
 
 def _colon_cure(entry: str) -> str:

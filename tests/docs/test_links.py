@@ -7,7 +7,8 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-PAGES = [*sorted(ROOT.glob("*.md")), *sorted(DOCS.rglob("*.md"))]
+EXAMPLES = ROOT / "examples"
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted(EXAMPLES.glob("*.md")), *sorted(DOCS.rglob("*.md"))]
 
 
 def name_of(page: Path) -> str:

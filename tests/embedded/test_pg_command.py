@@ -46,6 +46,16 @@ def test_life_of_a_server(project: Path) -> None:
 
 
 @pytest.mark.usefixtures("has_data")
+def test_start_says_that_a_running_server_keeps_its_idle_timeout(project: Path) -> None:
+    first = _pg(project, "start", "--idle-timeout", "60")
+    second = _pg(project, "start")
+
+    assert "keeps its idle timeout" not in first.stderr
+    assert "keeps its idle timeout" in second.stderr
+    assert second.stdout == first.stdout
+
+
+@pytest.mark.usefixtures("has_data")
 def test_reset_asks_first(project: Path) -> None:
     _pg(project, "url")
     data = project / ".horsies/pg/data"

@@ -225,6 +225,16 @@ def test_a_module_that_cannot_be_imported_is_looked_for_from_here(tmp_path: Path
 
     assert done.returncode == 1
     assert "the module must be importable from the working directory" in done.stderr
+    assert "name the file" not in done.stderr
+
+
+def test_a_file_in_a_directory_that_is_no_project_is_named_as_such(tmp_path: Path) -> None:
+    (tmp_path / "shop.py").touch()
+
+    done = run_horsies(tmp_path, "check", "shop:app")
+
+    assert done.returncode == 1
+    assert "or name the file that is here: shop.py" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -56,6 +56,18 @@ def test_the_first_source_wins(project: Path, monkeypatch: pytest.MonkeyPatch) -
     assert shown["broker.database_url"][0] == "postgresql://me:***@127.0.0.1:1/shop"
 
 
+def test_the_schema_is_read_and_shown_by_its_own_name(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HORSIES_BROKER__SCHEMA", "jobs")
+
+    app = Horsies(URL)
+
+    shown = {name: rest for name, *rest in described(app.config, app.config_sources)}
+    assert app.config.broker.schema == "jobs"
+    assert shown["broker.schema"] == ["jobs", "HORSIES_BROKER__SCHEMA"]
+
+
 def test_the_environment_goes_before_the_project(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -25,7 +25,7 @@ def command(directory: Path) -> None:
         (directory / name).write_text(text.replace("PROJECT_NAME", _project_name(directory)))
     click.echo(f"Wrote {', '.join(sorted(templates))} to {directory.resolve()}")
     click.echo("\nIn one terminal:\n")
-    _echo_commands(directory, "horsies worker app:app")
+    _echo_commands(directory, "horsies worker app:app --reload")
     click.echo("\nIn another:\n")
     _echo_commands(directory, "python send.py")
 

@@ -91,7 +91,14 @@ def start(idle_timeout: float, port: int | None, directory: Path | None) -> None
     A running server keeps the idle timeout and the port with which it was started. `horsies pg url
     --tcp` prints the password of the port.
     """
+    was_running = embedded_postgres.status(directory).is_running
     server = embedded_postgres.acquire(directory, idle_timeout=idle_timeout, port=port)
+    if was_running:
+        click.echo(
+            "it ran already and keeps its idle timeout, five minutes if it started by itself; "
+            "to start it anew, run horsies pg stop first",
+            err=True,
+        )
     if port is None or server.tcp_url is None:
         return click.echo(server.url)
     click.echo(mask_url(server.tcp_url))

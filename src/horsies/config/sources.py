@@ -120,7 +120,7 @@ def _read_environment(found: Found) -> None:
         if variable in os.environ:
             found.put(name, _parsed(os.environ[variable]), variable)
     for section, model in _NESTED.items():
-        for name in model.model_fields:
+        for name in _public_names(model).values():
             variable = f"HORSIES_{section.upper()}__{name.upper()}"
             if variable in os.environ and section not in found.sources:
                 found.put(f"{section}.{name}", _parsed(os.environ[variable]), variable)
@@ -193,9 +193,14 @@ def described(config: AppConfig, sources: Mapping[str, str]) -> Iterator[tuple[s
         if name not in _NESTED:
             yield name, _shown(value), sources.get(name, "default")
             continue
-        for inner in type(value).model_fields:
+        for attribute, inner in _public_names(type(value)).items():
             source = sources.get(f"{name}.{inner}", sources.get(name, "default"))
-            yield f"{name}.{inner}", _shown(getattr(value, inner)), source
+            yield f"{name}.{inner}", _shown(getattr(value, attribute)), source
+
+
+def _public_names(model: type[BaseModel]) -> dict[str, str]:
+    """The name by which users know each field of a model: its alias, where it has one."""
+    return {name: info.alias or name for name, info in model.model_fields.items()}
 
 
 def _shown(value: object) -> str:

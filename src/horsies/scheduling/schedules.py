@@ -2,7 +2,7 @@
 
 import asyncio
 import builtins
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Generic, TypeVar
 
@@ -54,15 +54,20 @@ class Schedules:
     def pause(
         self, name: str, *, reason: str | None = None, note: Note = UNSAID
     ) -> BrokerResult[None]:
-        """Send no slots until it is resumed; deploys do not resume it."""
-        steps = control.pause_steps(self._app, name, reason)
-        return self._perform(_noted(steps, note, "pause", name))
+        """Send no slots until it is resumed; deploys do not resume it.
+
+        The reason is shown with the schedule, and in the audit unless the note has another.
+        """
+        return self._perform(self._pause_steps(name, reason, note))
 
     async def pause_async(
         self, name: str, *, reason: str | None = None, note: Note = UNSAID
     ) -> BrokerResult[None]:
+        return await self._perform_async(self._pause_steps(name, reason, note))
+
+    def _pause_steps(self, name: str, reason: str | None, note: Note) -> Steps[None]:
         steps = control.pause_steps(self._app, name, reason)
-        return await self._perform_async(_noted(steps, note, "pause", name))
+        return _noted(steps, replace(note, reason=note.reason or reason), "pause", name)
 
     def resume(self, name: str, *, note: Note = UNSAID) -> BrokerResult[bool]:
         """Go on; False if it was not paused.

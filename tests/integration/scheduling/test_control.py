@@ -13,6 +13,7 @@ from horsies import (
     CronSchedule,
     Horsies,
     IntervalSchedule,
+    Note,
     ScheduleConfig,
     TaskError,
     TaskResult,
@@ -92,6 +93,17 @@ async def test_paused_schedule_sends_nothing_until_resumed(
     runs = good(await app.schedules.history_async("hourly"))
     told = ("sent", None) if catches_up else ("missed", "paused: stock-taking")
     assert [(run.outcome, run.reason) for run in runs] == [told]
+
+
+def test_reason_of_a_pause_is_in_the_audit_unless_the_note_has_another(new_app: NewApp) -> None:
+    app = app_with(new_app, schedule())
+
+    good(app.schedules.pause("hourly", reason="stock-taking"))
+    good(app.schedules.pause("hourly", reason="stock-taking", note=Note("ann", "closed")))
+
+    noted = [(entry.done_by, entry.reason) for entry in good(app.operations.audit())]
+    assert noted[0] == ("ann", "closed")
+    assert noted[1][1] == "stock-taking"
 
 
 async def test_run_now_is_sent_beside_the_slots(new_app: NewApp, db: Database) -> None:
