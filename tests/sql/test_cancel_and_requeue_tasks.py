@@ -6,7 +6,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from horsies.operations.statements import cancel_tasks, requeue_tasks
+from horsies.operations.statements import cancel_tasks, request_cancel, requeue_tasks
 from support.database import FAILURE, OK, Database, at, connect, retry_options
 
 CLEARED = (
@@ -168,3 +168,33 @@ def test_requeue_is_refused_when_the_unique_key_is_taken_meanwhile(
 
     outcomes = {receipt.task_id: receipt.outcome for receipt in receipts}
     assert outcomes == {older: "refused", other: "requeued"}
+
+
+@pytest.mark.parametrize(
+    ("change", "outcome", "status"),
+    [
+        pytest.param("start", "requested", "RUNNING", id="it starts"),
+        pytest.param("fail", "cancelled", "CANCELLED", id="it fails and is to be retried"),
+    ],
+)
+def test_request_to_cancel_meets_the_task_as_it_is_by_then(
+    committing: Database, database_url: str, change: str, outcome: str, status: str
+) -> None:
+    claim = committing.claimed() if change == "start" else committing.running(max_retries=1)
+    with psycopg.connect(database_url) as first, ThreadPoolExecutor(1) as threads:
+        changing = Database(first)
+        changing.set_now(0)
+        if change == "start":
+            changing.start(claim)
+        else:
+            changing.fail(claim, retry_delay_s=10.0)
+        second = connect(database_url)
+        requested = threads.submit(second.run, request_cancel([claim.task_id]))
+        committing.wait_until_blocked(second.connection.info.backend_pid)
+        first.commit()
+        (receipt,) = requested.result(timeout=20)
+    second.connection.close()
+
+    row = committing.task(claim.task_id)
+    assert (receipt.outcome, row["status"]) == (outcome, status)
+    assert (row["cancel_requested_at"] is not None) == (outcome == "requested")
