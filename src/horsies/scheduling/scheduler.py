@@ -6,7 +6,7 @@ are built before it, in `builds.py`.
 """
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import islice
 from typing import Any, Protocol
@@ -199,6 +199,9 @@ class Scheduler:
             if number == _SLOTS_PER_TRANSACTION:
                 next_at = slot
                 break
+            if await _is_held_back(connection, schedule, runs):
+                runs.append(SlotRun(slot, "skipped", reason="an earlier run has not ended"))
+                continue
             runs.append(await self._run(connection, schedule, slot, built))
             if runs[-1].outcome == "failed":  # what is done stays done; this one is tried again
                 next_at = slot
@@ -216,11 +219,6 @@ class Scheduler:
         built: Built,
     ) -> SlotRun:
         """Send the task or start the workflow of a slot, and say what became of it."""
-        if schedule.overlap is not Overlap.ALLOW:
-            (open_count, waiting_count) = (await run(connection, open_runs(schedule.name)))[0]
-            is_held_back = open_count if schedule.overlap is Overlap.SKIP else waiting_count
-            if is_held_back:
-                return SlotRun(slot, "skipped", reason="an earlier run has not ended")
         if isinstance(built, BuildFailure):
             self._report(schedule.name, built.reason)
             return SlotRun(slot, "failed", reason=built.reason)
@@ -251,3 +249,15 @@ class Scheduler:
         if self._said.get(name) != problem:
             self._said[name] = problem
             _logger.error("schedule %s could not be fired, it is tried again: %s", name, problem)
+
+
+async def _is_held_back(
+    connection: AsyncConnection[TupleRow], schedule: AnySchedule, runs: Sequence[SlotRun]
+) -> bool:
+    """Whether a slot is skipped for an earlier run; `runs` are those of this transaction."""
+    if schedule.overlap is Overlap.ALLOW:
+        return False
+    if any(one.outcome == "sent" for one in runs):
+        return True  # it cannot have begun before this transaction ends
+    (open_count, waiting_count) = (await run(connection, open_runs(schedule.name)))[0]
+    return bool(open_count if schedule.overlap is Overlap.SKIP else waiting_count)

@@ -264,6 +264,19 @@ async def test_overlap_is_skipped_and_said(new_app: NewApp, db: Database) -> Non
     assert await scheduler.run_once() == 1
 
 
+@pytest.mark.parametrize("overlap", [Overlap.SKIP, Overlap.QUEUE])
+async def test_slots_that_are_caught_up_do_not_overlap_either(
+    new_app: NewApp, db: Database, overlap: Overlap
+) -> None:
+    scheduler = Scheduler(app_with(new_app, schedule(overlap=overlap, catch_up_missed=True)))
+    await scheduler.run_once()
+    make_due(db, seconds_ago=150)
+
+    assert await scheduler.run_once() == 1
+
+    assert [outcome for outcome, _ in runs(db)] == ["sent", "skipped", "skipped"]
+
+
 async def test_queued_overlap_lets_one_wait(new_app: NewApp, db: Database) -> None:
     scheduler = Scheduler(app_with(new_app, schedule(overlap=Overlap.QUEUE)))
     await scheduler.run_once()
