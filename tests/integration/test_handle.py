@@ -1,8 +1,10 @@
 """Handles: waiting, looking, withdrawing, putting back."""
 
 import asyncio
+import gc
 import threading
 import time
+import weakref
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -364,3 +366,16 @@ def test_broker_can_be_used_after_close(
     finish(db, handle.task_id)
 
     assert handle.get(5_000).ok_value == 1
+
+
+def test_loops_that_have_ended_are_forgotten(app: Horsies) -> None:
+    async def send_and_look() -> weakref.ref[asyncio.AbstractEventLoop]:
+        handle: TaskHandle[Any] = good(await app.tasks["add"].send_async(1))
+        await handle.get_async(timeout_ms=0)
+        return weakref.ref(asyncio.get_running_loop())
+
+    loops = [asyncio.run(send_and_look()) for _ in range(3)]
+
+    good(app.get_broker().close())
+    gc.collect()
+    assert [loop() for loop in loops] == [None] * 3

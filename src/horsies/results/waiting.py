@@ -242,24 +242,29 @@ class _Reader(Generic[Row]):
         return await future
 
     async def _serve(self) -> None:
-        while self._waiting:
-            ids = list(self._waiting)[:_READ_LIMIT]
-            batch = {awaited_id: self._waiting.pop(awaited_id) for awaited_id in ids}
-            failure: BaseException | None = None
-            found: dict[str, Row] = {}
-            try:
-                rows = await self._database.run_async(self._awaited.read(ids))
-                found = {row[0]: row for row in rows}
-            except Exception as error:  # noqa: BLE001 - also a bug: whoever waits must learn of it
-                failure = error
-            for awaited_id, futures in batch.items():
-                for future in futures:
-                    if future.done():
-                        continue
-                    if failure is not None:
-                        future.set_exception(failure)
-                    else:
-                        future.set_result(found.get(awaited_id))
+        try:
+            while self._waiting:
+                ids = list(self._waiting)[:_READ_LIMIT]
+                await self._read({awaited_id: self._waiting.pop(awaited_id) for awaited_id in ids})
+        finally:
+            self._task = None  # a task knows its loop, which could not be forgotten
+
+    async def _read(self, batch: dict[str, list[asyncio.Future[Row | None]]]) -> None:
+        failure: BaseException | None = None
+        found: dict[str, Row] = {}
+        try:
+            rows = await self._database.run_async(self._awaited.read(list(batch)))
+            found = {row[0]: row for row in rows}
+        except Exception as error:  # noqa: BLE001 - also a bug: whoever waits must learn of it
+            failure = error
+        for awaited_id, futures in batch.items():
+            for future in futures:
+                if future.done():
+                    continue
+                if failure is not None:
+                    future.set_exception(failure)
+                else:
+                    future.set_result(found.get(awaited_id))
 
 
 def _judge(task_id: str, row: StoredResult | None, decode: Decode) -> AnyResult | None:

@@ -181,11 +181,14 @@ class _Group:
         return await future
 
     async def _write(self) -> None:
-        while self._waiting:
-            waiting, self._waiting = self._waiting, []
-            futures = iter([future for _, future in waiting])
-            for batch in batches([row for row, _ in waiting]):
-                await self._write_batch(batch, [next(futures) for _ in batch])
+        try:
+            while self._waiting:
+                waiting, self._waiting = self._waiting, []
+                futures = iter([future for _, future in waiting])
+                for batch in batches([row for row, _ in waiting]):
+                    await self._write_batch(batch, [next(futures) for _ in batch])
+        finally:
+            self._writer = None  # a task knows its loop, which could not be forgotten
 
     async def _write_batch(
         self, batch: Sequence[NewTask], futures: Sequence[asyncio.Future[EnqueueResult]]
