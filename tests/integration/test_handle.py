@@ -379,3 +379,19 @@ def test_loops_that_have_ended_are_forgotten(app: Horsies) -> None:
     good(app.get_broker().close())
     gc.collect()
     assert [loop() for loop in loops] == [None] * 3
+
+
+async def test_cancelling_what_waits_share_costs_no_result(
+    handle: TaskHandle[Any], db: Database
+) -> None:
+    finish(db, handle.task_id)
+    async with asyncio.timeout(20), asyncio.TaskGroup() as group:
+        waiting = group.create_task(handle.get_async())
+        shared = None
+        while shared is None:
+            await asyncio.sleep(0)
+            tasks = {task.get_name(): task for task in asyncio.all_tasks()}
+            shared = tasks.get("horsies-read-results")
+        shared.cancel()  # as libraries do at their end
+
+    assert waiting.result().is_ok()

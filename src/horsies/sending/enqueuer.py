@@ -40,6 +40,7 @@ from horsies.sending.statements import (
 )
 
 EnqueueResult: TypeAlias = Result[Receipt, TaskSendError]
+_Waiting: TypeAlias = tuple[NewTask, asyncio.Future[EnqueueResult]]
 
 # A statement carries at most this much: the knee of the curve for unnest, and far below any
 # protocol limit.
@@ -169,26 +170,37 @@ class _Group:
 
     def __init__(self, enqueuer: Enqueuer) -> None:
         self._enqueuer = enqueuer
-        self._waiting: list[tuple[NewTask, asyncio.Future[EnqueueResult]]] = []
+        self._waiting: list[_Waiting] = []
+        self._writing: list[_Waiting] = []
         self._writer: asyncio.Task[None] | None = None
 
     async def add(self, row: NewTask) -> EnqueueResult:
         future: asyncio.Future[EnqueueResult] = asyncio.get_running_loop().create_future()
         self._waiting.append((row, future))
-        if self._writer is None or self._writer.done():
-            # Owned by this object: it ends by itself as soon as nobody waits.
-            self._writer = asyncio.create_task(self._write(), name="horsies-enqueue")
+        self._ensure_writer()
         return await future
 
+    def _ensure_writer(self) -> None:
+        if self._writer is None:
+            # Owned by this object: it ends by itself as soon as nobody waits.
+            self._writer = asyncio.create_task(self._write(), name="horsies-enqueue")
+            self._writer.add_done_callback(self._on_ended)
+
+    def _on_ended(self, _writer: asyncio.Task[None]) -> None:
+        self._writer = None  # it knows its loop, which could not be forgotten
+        # Left over when someone cancels all tasks of the loop but those that wait here; what was
+        # written all the same is found by its id.
+        self._waiting = [one for one in self._writing + self._waiting if not one[1].done()]
+        self._writing = []
+        if self._waiting:
+            self._ensure_writer()
+
     async def _write(self) -> None:
-        try:
-            while self._waiting:
-                waiting, self._waiting = self._waiting, []
-                futures = iter([future for _, future in waiting])
-                for batch in batches([row for row, _ in waiting]):
-                    await self._write_batch(batch, [next(futures) for _ in batch])
-        finally:
-            self._writer = None  # a task knows its loop, which could not be forgotten
+        while self._waiting:
+            self._writing, self._waiting = self._waiting, []
+            futures = iter([future for _, future in self._writing])
+            for batch in batches([row for row, _ in self._writing]):
+                await self._write_batch(batch, [next(futures) for _ in batch])
 
     async def _write_batch(
         self, batch: Sequence[NewTask], futures: Sequence[asyncio.Future[EnqueueResult]]
