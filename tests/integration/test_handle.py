@@ -395,3 +395,22 @@ async def test_cancelling_what_waits_share_costs_no_result(
         shared.cancel()  # as libraries do at their end
 
     assert waiting.result().is_ok()
+
+
+async def test_event_loop_goes_on_while_a_thread_looks_at_the_schema(
+    new_app: Callable[..., Horsies], database_url: str
+) -> None:
+    config = PostgresConfig(database_url=database_url, pool_size=1, max_overflow=0, pool_timeout=10)
+    broker = new_app(broker=config).get_broker()
+    pool = broker.database.pool
+    with pool.connection():  # the only one: the look has to wait for it
+        looking = asyncio.create_task(broker.database.ensure_schema_async())
+        while not pool._waiting:
+            await asyncio.sleep(0)
+
+        waiting = asyncio.create_task(broker.get_result_async("nobody", timeout_ms=1_000))
+        await asyncio.sleep(0)
+
+        assert pool._waiting, "the loop was blocked until the look gave up"
+    await looking
+    assert error_of(await waiting).error_code is RetrievalCode.TASK_NOT_FOUND

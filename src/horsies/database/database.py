@@ -44,6 +44,8 @@ class Database:
         self.config = config
         self.schema: str | None = config.schema
         self._lock = threading.RLock()
+        # Of its own: a look at the schema may take long, and event loops must not wait for it.
+        self._schema_lock = threading.Lock()
         self._address: Address | None = None
         self._server: EmbeddedServer | None = None
         self.pool = Pool(lambda: self.address, _limits(config))
@@ -94,7 +96,7 @@ class Database:
 
     def ensure_schema(self) -> None:
         """Create or upgrade the tables once per broker."""
-        with self._lock:
+        with self._schema_lock:
             if self._is_schema_ready:
                 return
             limit_s = float(self.config.pool_timeout)
