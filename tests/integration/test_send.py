@@ -575,6 +575,18 @@ async def test_cancelling_what_sends_share_costs_no_send(
     assert db.statuses() == {"PENDING": 2}
 
 
+async def test_no_wait_for_a_connection_is_no_limit_for_statements(
+    new_app: Callable[..., Horsies], database_url: str
+) -> None:
+    app = new_app(broker=PostgresConfig(database_url=database_url, pool_timeout=0))
+
+    @app.task("one")
+    def one() -> TaskResult[int, TaskError]:
+        return TaskResult(ok=1)
+
+    assert good(await one.send_async()).created
+
+
 def is_waiting_for_a_lock(db: Database) -> bool:
     count = "select count(*) from pg_stat_activity where wait_event_type = 'Lock'"
     return bool(db.value(count))

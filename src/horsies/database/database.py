@@ -69,6 +69,11 @@ class Database:
             return self._address
 
     @property
+    def statement_limit_s(self) -> float:
+        """How long to wait for an answer; also where nobody waits for a free connection."""
+        return max(1.0, self.config.pool_timeout)
+
+    @property
     def session_address(self) -> Address | None:
         """Where LISTEN and session locks work; `None` behind a pooler without a direct URL."""
         if self.config.session_database_url is not None:
@@ -99,7 +104,7 @@ class Database:
         with self._schema_lock:
             if self._is_schema_ready:
                 return
-            limit_s = float(self.config.pool_timeout)
+            limit_s = self.statement_limit_s
             with (
                 self.pool.connection() as connection,
                 self.watchdog.limit(connection, limit_s) as renew,
@@ -147,7 +152,7 @@ class Database:
         self._with_connection(partial(procedure.run, values=values), math.inf)
 
     def _with_connection(self, work: Callable[[Connection[TupleRow]], T], within: float) -> T:
-        started_at, limit = monotonic(), min(within, self.config.pool_timeout)
+        started_at, limit = monotonic(), min(within, self.statement_limit_s)
         try:
             with self.pool.connection() as connection, self.watchdog.limit(connection, limit):
                 return work(connection)
@@ -162,14 +167,14 @@ class Database:
         try:
             return await self._run_once_async(statement)
         except FAILURES as error:
-            if not _is_worth_another(error, started_at, self.config.pool_timeout):
+            if not _is_worth_another(error, started_at, self.statement_limit_s):
                 raise
         return await self._run_once_async(statement)
 
     async def _run_once_async(self, statement: Statement[Row]) -> list[Row]:
         async with self.pool.connection_async() as connection:
             loop = asyncio.get_running_loop()
-            timer = loop.call_later(self.config.pool_timeout, hang_up, connection)
+            timer = loop.call_later(self.statement_limit_s, hang_up, connection)
             try:
                 return await run(connection, statement)
             finally:

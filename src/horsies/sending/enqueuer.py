@@ -132,7 +132,7 @@ class Enqueuer:
     def _copy_rows(
         self, connection: Connection[TupleRow], part: list[NewTask], rows: Iterator[NewTask]
     ) -> list[str]:
-        limit_s = self._database.config.pool_timeout
+        limit_s = self._database.statement_limit_s
         copied: list[str] = []
         with (
             self._database.watchdog.limit(connection, limit_s) as renew,
@@ -153,7 +153,7 @@ class Enqueuer:
         """Write rows in one transaction, all or none."""
         self._database.ensure_schema()
         receipts: list[Receipt] = []
-        limit_s = self._database.config.pool_timeout
+        limit_s = self._database.statement_limit_s
         with (
             self._database.pool.connection() as connection,
             self._database.watchdog.limit(connection, limit_s) as renew,

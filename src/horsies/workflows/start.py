@@ -144,7 +144,7 @@ def _run(
         return [receipt for part in parts for receipt in part]
     if len(statements) == 1:
         return database.run(statements[0])
-    limit_s = database.config.pool_timeout
+    limit_s = database.statement_limit_s
     receipts: list[Receipt] = []
     with (
         database.pool.connection() as own,
