@@ -21,7 +21,7 @@ from horsies.database.operation import FAILURES, Operation, operation_error
 from horsies.database.pool import Pool, PoolLimits, PoolTimeoutError
 from horsies.database.server_check import check_server
 from horsies.database.statement import Statement, is_connection_failure, run, run_blocking
-from horsies.database.watchdog import Watchdog, hang_up
+from horsies.database.watchdog import Watchdog, limited
 from horsies.result import Err, Ok, Result
 from horsies.result.broker import BrokerOperationError
 
@@ -173,12 +173,8 @@ class Database:
 
     async def _run_once_async(self, statement: Statement[Row]) -> list[Row]:
         async with self.pool.connection_async() as connection:
-            loop = asyncio.get_running_loop()
-            timer = loop.call_later(self.statement_limit_s, hang_up, connection)
-            try:
+            with limited(connection, self.statement_limit_s):
                 return await run(connection, statement)
-            finally:
-                timer.cancel()
 
     async def close_async(self) -> None:
         await asyncio.to_thread(self.close)
