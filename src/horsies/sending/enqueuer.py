@@ -121,7 +121,9 @@ class Enqueuer:
             return []
         self._database.ensure_schema()
         if len(first) == 1:
-            self._database.call(direct_send(), plain_fields(first[0]))
+            # A fresh id that is taken was stored by a first try whose answer was lost.
+            with suppress(UniqueViolation):
+                self._database.call(direct_send(), plain_fields(first[0]))
             return [first[0].id]
         if len(first) <= _FEW_ROWS and sum(map(_size, first)) < _MAX_BYTES:
             (receipts,) = self._database.run(send_tasks(first))
