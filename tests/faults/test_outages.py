@@ -185,6 +185,20 @@ async def test_start_of_many_workflows_gives_up_a_statement_that_is_not_answered
         await app.get_broker().close_async()
 
 
+async def test_ping_of_workers_gives_up_a_statement_that_is_not_answered(
+    database_url: str, scheduling: Callable[[str], Horsies]
+) -> None:
+    with proxied(database_url) as (proxy, url):
+        app = scheduling(url)
+        proxy.hold("pg_notify", side="asked")
+
+        async with asyncio.timeout(30):
+            refused = await app.ping_workers_async(timeout_ms=50)
+
+        assert refused.unwrap_err().retryable
+        await app.get_broker().close_async()
+
+
 async def test_a_timed_wait_ends_in_time_also_when_the_database_is_mute(database_url: str) -> None:
     with proxied(database_url) as (proxy, url):
         app = Horsies(AppConfig(broker=PostgresConfig(database_url=url, pool_timeout=300)))
