@@ -1,8 +1,11 @@
 """A client that gives up knows what its server did."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import psycopg
 import pytest
 
+from horsies import AppConfig, Horsies, PostgresConfig, TaskError, TaskResult
 from support.eventually import eventually
 from support.faults import scene
 from support.proxy import proxied
@@ -87,3 +90,35 @@ def test_locked_row_of_a_lost_claim_does_not_hold_up_claiming(database_url: str)
         play.assert_invariants()
         assert play.begun() == {0: 1, 1: 1, 2: 1, 3: 1}
         assert worker.poll() is None
+
+
+@pytest.mark.parametrize("act", ["send one of many", "run again"])
+def test_what_was_stored_before_its_answer_was_lost_is_stored_once_and_told(
+    database_url: str, act: str
+) -> None:
+    with proxied(database_url) as (proxy, url), psycopg.connect(database_url) as db:
+        app = Horsies(AppConfig(broker=PostgresConfig(database_url=url)))
+
+        @app.task("noop")
+        def noop() -> TaskResult[None, TaskError]:
+            return TaskResult(ok=None)
+
+        (ended,) = noop.send_many([()]).unwrap()
+        db.execute("update horsies_tasks set status = 'COMPLETED'")
+        db.commit()
+        text, ask = (
+            ("horsies_send_task", lambda: noop.send_many([()]).unwrap()[0].task_id)
+            if act == "send one of many"
+            else ("horsies_rerun_task", lambda: ended.rerun().unwrap().task_id)
+        )
+        hold = proxy.hold(text, side="answered")
+
+        with ThreadPoolExecutor(1) as threads:
+            asked = threads.submit(ask)
+            hold.wait()
+            proxy.hang_up()
+            told = asked.result(timeout=30)
+
+        stored = db.execute("select id from horsies_tasks where status = 'PENDING'").fetchall()
+        assert stored == [(told,)]
+        app.get_broker().close()

@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections.abc import Callable
 from typing import Any
 
 import psycopg
@@ -10,12 +11,18 @@ import pytest
 from horsies import (
     AppConfig,
     Horsies,
+    IntervalSchedule,
     OperationalErrorCode,
     PostgresConfig,
+    ScheduleConfig,
     TaskError,
     TaskResult,
+    TaskSchedule,
     TaskSendErrorCode,
 )
+from horsies.scheduling import scheduler as scheduler_module
+from horsies.scheduling.scheduler import Scheduler
+from horsies.workflows import prepared_start
 from support.cluster import DurableCluster
 from support.eventually import eventually
 from support.faults import scene
@@ -99,6 +106,97 @@ def test_mute_database_gives_the_sender_a_retryable_error_in_bounded_time(
         handle = noop.retry_send(error).unwrap()
         assert handle.task_id == error.task_id
         app.get_broker().close()
+
+
+@pytest.fixture
+def scheduling() -> Callable[[str], Horsies]:
+    """Makes apps with a schedule that give a silent server up after a second."""
+
+    def new(url: str) -> Horsies:
+        minutely = TaskSchedule(
+            name="minutely", task_name="noop", pattern=IntervalSchedule(minutes=1)
+        )
+        broker = PostgresConfig(database_url=url, pool_timeout=1)
+        app = Horsies(AppConfig(broker=broker, schedule=ScheduleConfig(schedules=[minutely])))
+
+        @app.task("noop")
+        def noop() -> TaskResult[None, TaskError]:
+            return TaskResult(ok=None)
+
+        return app
+
+    return new
+
+
+async def test_scheduler_gives_up_a_firing_that_is_not_answered(
+    database_url: str, scheduling: Callable[[str], Horsies], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scheduler_module, "_LIMIT_S", 1.0)
+    with proxied(database_url) as (proxy, url), psycopg.connect(database_url) as db:
+        app = scheduling(url)
+        scheduler = Scheduler(app)
+        await app.get_broker().database.ensure_schema_async()
+        await scheduler.run_once()
+        db.execute("update horsies_schedule_state set next_run_at = now()")
+        db.commit()
+        proxy.hold("horsies_lock_schedule", side="asked")
+
+        async with asyncio.timeout(30):
+            with pytest.raises(psycopg.OperationalError):
+                await scheduler.run_once()
+
+        assert await scheduler.run_once() == 1
+        await app.get_broker().close_async()
+
+
+async def test_steering_of_schedules_gives_up_a_statement_that_is_not_answered(
+    database_url: str, scheduling: Callable[[str], Horsies]
+) -> None:
+    with proxied(database_url) as (proxy, url):
+        app = scheduling(url)
+        app.schedules.list().unwrap()
+
+        async with asyncio.timeout(30):
+            proxy.hold("horsies_read_schedules", side="asked")
+            awaited = await app.schedules.list_async()
+            proxy.hold("horsies_read_schedules", side="asked")
+            blocking = await asyncio.to_thread(app.schedules.list)
+
+        assert awaited.unwrap_err().retryable
+        assert blocking.unwrap_err().retryable
+        await app.get_broker().close_async()
+
+
+async def test_start_of_many_workflows_gives_up_a_statement_that_is_not_answered(
+    database_url: str, scheduling: Callable[[str], Horsies], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(prepared_start, "_NODES_PER_STATEMENT", 1)
+    with proxied(database_url) as (proxy, url):
+        app = scheduling(url)
+        node: Any = app.tasks["noop"].node()()
+        spec = app.workflow("one", [node], definition_key="tests.one")
+        spec.start().unwrap()
+        proxy.hold("horsies_start_workflows", side="asked")
+
+        async with asyncio.timeout(30):
+            refused = await app.start_many_async([spec] * 3)
+
+        assert refused.unwrap_err().retryable
+        await app.get_broker().close_async()
+
+
+async def test_ping_of_workers_gives_up_a_statement_that_is_not_answered(
+    database_url: str, scheduling: Callable[[str], Horsies]
+) -> None:
+    with proxied(database_url) as (proxy, url):
+        app = scheduling(url)
+        proxy.hold("pg_notify", side="asked")
+
+        async with asyncio.timeout(30):
+            refused = await app.ping_workers_async(timeout_ms=50)
+
+        assert refused.unwrap_err().retryable
+        await app.get_broker().close_async()
 
 
 async def test_a_timed_wait_ends_in_time_also_when_the_database_is_mute(database_url: str) -> None:

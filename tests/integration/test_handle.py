@@ -1,8 +1,10 @@
 """Handles: waiting, looking, withdrawing, putting back."""
 
 import asyncio
+import gc
 import threading
 import time
+import weakref
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -364,3 +366,51 @@ def test_broker_can_be_used_after_close(
     finish(db, handle.task_id)
 
     assert handle.get(5_000).ok_value == 1
+
+
+def test_loops_that_have_ended_are_forgotten(app: Horsies) -> None:
+    async def send_and_look() -> weakref.ref[asyncio.AbstractEventLoop]:
+        handle: TaskHandle[Any] = good(await app.tasks["add"].send_async(1))
+        await handle.get_async(timeout_ms=0)
+        return weakref.ref(asyncio.get_running_loop())
+
+    loops = [asyncio.run(send_and_look()) for _ in range(3)]
+
+    good(app.get_broker().close())
+    gc.collect()
+    assert [loop() for loop in loops] == [None] * 3
+
+
+async def test_cancelling_what_waits_share_costs_no_result(
+    handle: TaskHandle[Any], db: Database
+) -> None:
+    finish(db, handle.task_id)
+    async with asyncio.timeout(20), asyncio.TaskGroup() as group:
+        waiting = group.create_task(handle.get_async())
+        shared = None
+        while shared is None:
+            await asyncio.sleep(0)
+            tasks = {task.get_name(): task for task in asyncio.all_tasks()}
+            shared = tasks.get("horsies-read-results")
+        shared.cancel()  # as libraries do at their end
+
+    assert waiting.result().is_ok()
+
+
+async def test_event_loop_goes_on_while_a_thread_looks_at_the_schema(
+    new_app: Callable[..., Horsies], database_url: str
+) -> None:
+    config = PostgresConfig(database_url=database_url, pool_size=1, max_overflow=0, pool_timeout=10)
+    broker = new_app(broker=config).get_broker()
+    pool = broker.database.pool
+    with pool.connection():  # the only one: the look has to wait for it
+        looking = asyncio.create_task(broker.database.ensure_schema_async())
+        while not pool._waiting:
+            await asyncio.sleep(0)
+
+        waiting = asyncio.create_task(broker.get_result_async("nobody", timeout_ms=1_000))
+        await asyncio.sleep(0)
+
+        assert pool._waiting, "the loop was blocked until the look gave up"
+    await looking
+    assert error_of(await waiting).error_code is RetrievalCode.TASK_NOT_FOUND

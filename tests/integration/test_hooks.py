@@ -198,6 +198,27 @@ async def test_hooks_that_raise_change_nothing(
     ]
 
 
+async def test_hook_that_exits_keeps_no_other_from_being_told(new_app: NewApp) -> None:
+    app = new_app(allow_plain_returns=True)
+
+    @app.on("succeeded")
+    def leave(event: Any) -> None:
+        raise SystemExit(1)
+
+    told = watched(app, "succeeded")
+
+    @app.task("pack")
+    async def pack() -> int:
+        return 1
+
+    handles = [good(await pack.send_async()) for _ in range(2)]
+    async with working(app):
+        for handle in handles:
+            await handle.result_async(10_000)
+
+    assert {event.task_id for _, event in told} == {handle.task_id for handle in handles}
+
+
 def test_middleware_may_answer_fail_and_change_the_result(new_app: NewApp) -> None:
     app = new_app(allow_plain_returns=True)
     order: list[str] = []

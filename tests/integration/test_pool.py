@@ -4,7 +4,7 @@ import asyncio
 import logging
 import os
 import threading
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from typing import Any
 
@@ -125,6 +125,33 @@ def test_a_place_freed_for_a_waiter_just_cancelled_is_not_lost(database_url: str
     with pool.connection() as connection:
         assert pid_of(connection)
 
+    pool.close()
+
+
+@pytest.mark.parametrize("is_granted", [False, True], ids=["before its turn", "at its turn"])
+def test_interrupted_waiter_leaves_its_place(
+    database_url: str, monkeypatch: pytest.MonkeyPatch, is_granted: bool
+) -> None:
+    pool = make_pool(database_url, most=1, wait_s=0.05)
+    holding = ExitStack()
+    holding.enter_context(pool.connection())
+
+    class Interrupted(Future[None]):
+        """As when a time limit or Ctrl-C reaches the thread that waits."""
+
+        def result(self, timeout: float | None = None) -> None:
+            if is_granted:
+                holding.close()
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(pool_module, "Future", Interrupted)
+        with pytest.raises(KeyboardInterrupt), pool.connection():
+            pass
+    holding.close()
+
+    with pool.connection() as connection:
+        assert pid_of(connection)
     pool.close()
 
 

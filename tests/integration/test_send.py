@@ -549,6 +549,44 @@ async def test_a_send_that_waits_for_its_key_holds_up_no_other(
     assert good(await waiting).task_id == good(keyed_send).task_id
 
 
+def shared_task(name: str) -> "asyncio.Task[Any]":
+    return next(task for task in asyncio.all_tasks() if task.get_name() == name)
+
+
+@pytest.mark.parametrize("has_begun", [False, True], ids=["before it began", "while it writes"])
+async def test_cancelling_what_sends_share_costs_no_send(
+    app: Horsies, db: Database, database_url: str, has_begun: bool
+) -> None:
+    add: Any = app.tasks["add"]
+    good(await add.send_async(0))
+    with psycopg.connect(database_url) as blocker:
+        blocker.execute("lock table horsies_tasks in share mode")
+        async with asyncio.timeout(20), asyncio.TaskGroup() as group:
+            sending = group.create_task(add.send_async(1))
+            await asyncio.sleep(0)
+            if has_begun:
+                await eventually_async(lambda: asyncio.to_thread(is_waiting_for_a_lock, db))
+
+            shared_task("horsies-enqueue").cancel()  # as libraries do at their end
+            await asyncio.sleep(0)
+            blocker.rollback()
+
+    assert db.status(good(sending.result()).task_id) == "PENDING"
+    assert db.statuses() == {"PENDING": 2}
+
+
+async def test_no_wait_for_a_connection_is_no_limit_for_statements(
+    new_app: Callable[..., Horsies], database_url: str
+) -> None:
+    app = new_app(broker=PostgresConfig(database_url=database_url, pool_timeout=0))
+
+    @app.task("one")
+    def one() -> TaskResult[int, TaskError]:
+        return TaskResult(ok=1)
+
+    assert good(await one.send_async()).created
+
+
 def is_waiting_for_a_lock(db: Database) -> bool:
     count = "select count(*) from pg_stat_activity where wait_event_type = 'Lock'"
     return bool(db.value(count))

@@ -1,11 +1,13 @@
 """horsies_cancel_tasks and horsies_requeue_tasks: what a user may do to a stored task."""
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import psycopg
 import pytest
 
-from horsies.operations.statements import cancel_tasks, requeue_tasks
-from support.database import FAILURE, OK, Database, at, retry_options
+from horsies.operations.statements import cancel_tasks, request_cancel, requeue_tasks
+from support.database import FAILURE, OK, Database, at, connect, retry_options
 
 CLEARED = (
     "result", "error_code", "failed_reason", "completed_at", "failed_at", "started_at",
@@ -134,3 +136,65 @@ def test_requeue_needs_the_unique_key_free(db: Database) -> None:
 
     assert refused == "refused"
     assert requeue(db, failed) == "requeued"
+
+
+def test_of_tasks_with_one_unique_key_the_newest_is_requeued(db: Database) -> None:
+    other = db.insert(status="FAILED")
+    older, newer = (db.insert(status="FAILED", unique_key="k") for _ in range(2))
+
+    receipts = db.run(requeue_tasks([other, older, newer], include_completed=False))
+
+    outcomes = {receipt.task_id: receipt.outcome for receipt in receipts}
+    assert outcomes == {other: "requeued", older: "refused", newer: "requeued"}
+    assert db.status(older) == "FAILED"
+
+
+def test_requeue_is_refused_when_the_unique_key_is_taken_meanwhile(
+    committing: Database, database_url: str
+) -> None:
+    older, newer, other = (
+        committing.insert(status="FAILED", unique_key=key) for key in ("k", "k", None)
+    )
+    with psycopg.connect(database_url) as first, ThreadPoolExecutor(1) as threads:
+        Database(first).run(requeue_tasks([newer], include_completed=False))
+        second = connect(database_url)
+        requeued = threads.submit(
+            second.run, requeue_tasks([older, other], include_completed=False)
+        )
+        committing.wait_until_blocked(second.connection.info.backend_pid)
+        first.commit()
+        receipts = requeued.result(timeout=20)
+    second.connection.close()
+
+    outcomes = {receipt.task_id: receipt.outcome for receipt in receipts}
+    assert outcomes == {older: "refused", other: "requeued"}
+
+
+@pytest.mark.parametrize(
+    ("change", "outcome", "status"),
+    [
+        pytest.param("start", "requested", "RUNNING", id="it starts"),
+        pytest.param("fail", "cancelled", "CANCELLED", id="it fails and is to be retried"),
+    ],
+)
+def test_request_to_cancel_meets_the_task_as_it_is_by_then(
+    committing: Database, database_url: str, change: str, outcome: str, status: str
+) -> None:
+    claim = committing.claimed() if change == "start" else committing.running(max_retries=1)
+    with psycopg.connect(database_url) as first, ThreadPoolExecutor(1) as threads:
+        changing = Database(first)
+        changing.set_now(0)
+        if change == "start":
+            changing.start(claim)
+        else:
+            changing.fail(claim, retry_delay_s=10.0)
+        second = connect(database_url)
+        requested = threads.submit(second.run, request_cancel([claim.task_id]))
+        committing.wait_until_blocked(second.connection.info.backend_pid)
+        first.commit()
+        (receipt,) = requested.result(timeout=20)
+    second.connection.close()
+
+    row = committing.task(claim.task_id)
+    assert (receipt.outcome, row["status"]) == (outcome, status)
+    assert (row["cancel_requested_at"] is not None) == (outcome == "requested")

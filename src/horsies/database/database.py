@@ -21,7 +21,7 @@ from horsies.database.operation import FAILURES, Operation, operation_error
 from horsies.database.pool import Pool, PoolLimits, PoolTimeoutError
 from horsies.database.server_check import check_server
 from horsies.database.statement import Statement, is_connection_failure, run, run_blocking
-from horsies.database.watchdog import Watchdog, hang_up
+from horsies.database.watchdog import Watchdog, limited
 from horsies.result import Err, Ok, Result
 from horsies.result.broker import BrokerOperationError
 
@@ -44,6 +44,8 @@ class Database:
         self.config = config
         self.schema: str | None = config.schema
         self._lock = threading.RLock()
+        # Of its own: a look at the schema may take long, and event loops must not wait for it.
+        self._schema_lock = threading.Lock()
         self._address: Address | None = None
         self._server: EmbeddedServer | None = None
         self.pool = Pool(lambda: self.address, _limits(config))
@@ -65,6 +67,11 @@ class Database:
                     self._url(), config.schema, config.pgbouncer_transaction_mode, config.echo
                 ).limited(limit_s, limit_s)
             return self._address
+
+    @property
+    def statement_limit_s(self) -> float:
+        """How long to wait for an answer; also where nobody waits for a free connection."""
+        return max(1.0, self.config.pool_timeout)
 
     @property
     def session_address(self) -> Address | None:
@@ -94,10 +101,10 @@ class Database:
 
     def ensure_schema(self) -> None:
         """Create or upgrade the tables once per broker."""
-        with self._lock:
+        with self._schema_lock:
             if self._is_schema_ready:
                 return
-            limit_s = float(self.config.pool_timeout)
+            limit_s = self.statement_limit_s
             with (
                 self.pool.connection() as connection,
                 self.watchdog.limit(connection, limit_s) as renew,
@@ -145,7 +152,7 @@ class Database:
         self._with_connection(partial(procedure.run, values=values), math.inf)
 
     def _with_connection(self, work: Callable[[Connection[TupleRow]], T], within: float) -> T:
-        started_at, limit = monotonic(), min(within, self.config.pool_timeout)
+        started_at, limit = monotonic(), min(within, self.statement_limit_s)
         try:
             with self.pool.connection() as connection, self.watchdog.limit(connection, limit):
                 return work(connection)
@@ -160,18 +167,14 @@ class Database:
         try:
             return await self._run_once_async(statement)
         except FAILURES as error:
-            if not _is_worth_another(error, started_at, self.config.pool_timeout):
+            if not _is_worth_another(error, started_at, self.statement_limit_s):
                 raise
         return await self._run_once_async(statement)
 
     async def _run_once_async(self, statement: Statement[Row]) -> list[Row]:
         async with self.pool.connection_async() as connection:
-            loop = asyncio.get_running_loop()
-            timer = loop.call_later(self.config.pool_timeout, hang_up, connection)
-            try:
+            with limited(connection, self.statement_limit_s):
                 return await run(connection, statement)
-            finally:
-                timer.cancel()
 
     async def close_async(self) -> None:
         await asyncio.to_thread(self.close)

@@ -90,10 +90,7 @@ class Pool:
     def connection(self) -> Generator[Connection[TupleRow], None, None]:
         """Lend a connection to a blocking caller; a broken one is not kept."""
         if (turn := self._ask()) is not None:
-            try:
-                turn.result(self._limits.wait_s)
-            except TimeoutError:
-                raise self._give_up(turn) from None
+            self._wait(turn)
         try:
             held = self._take(None) or _Held(self._address().connect(), None, monotonic())
             assert isinstance(held.connection, Connection)
@@ -112,14 +109,7 @@ class Pool:
     async def connection_async(self) -> AsyncGenerator[AsyncConnection[TupleRow], None]:
         """The awaitable twin of `connection`."""
         if (turn := self._ask()) is not None:
-            try:
-                async with asyncio.timeout(self._limits.wait_s):
-                    await asyncio.wrap_future(turn)
-            except TimeoutError:
-                raise self._give_up(turn) from None
-            except asyncio.CancelledError:
-                self._give_up(turn)
-                raise
+            await self._wait_async(turn)
         try:
             loop = asyncio.get_running_loop()
             held = self._take(loop)
@@ -153,7 +143,36 @@ class Pool:
             self._waiting.append(turn)
             return turn
 
-    def _give_up(self, turn: Future[None]) -> PoolTimeoutError:
+    def _wait(self, turn: Future[None]) -> None:
+        has_place = False
+        try:
+            turn.result(self._limits.wait_s)
+            has_place = True
+        except TimeoutError:
+            raise self._timeout() from None
+        finally:
+            if not has_place:  # also when Ctrl-C or a time limit ends the wait
+                self._give_up(turn)
+
+    async def _wait_async(self, turn: Future[None]) -> None:
+        has_place = False
+        try:
+            async with asyncio.timeout(self._limits.wait_s):
+                await asyncio.wrap_future(turn)
+            has_place = True
+        except TimeoutError:
+            raise self._timeout() from None
+        finally:
+            if not has_place:
+                self._give_up(turn)
+
+    def _timeout(self) -> PoolTimeoutError:
+        return PoolTimeoutError(
+            f"all {self._limits.open} database connections of this process stayed in use for "
+            f"{self._limits.wait_s:g} s; raise PostgresConfig.pool_size or send less at once"
+        )
+
+    def _give_up(self, turn: Future[None]) -> None:
         with self._lock:
             if turn in self._waiting:
                 self._waiting.remove(turn)
@@ -162,10 +181,6 @@ class Pool:
                 is_granted = True
         if is_granted:  # in the moment of giving up
             self._leave()
-        return PoolTimeoutError(
-            f"all {self._limits.open} database connections of this process stayed in use for "
-            f"{self._limits.wait_s:g} s; raise PostgresConfig.pool_size or send less at once"
-        )
 
     def _leave(self) -> None:
         with self._lock:

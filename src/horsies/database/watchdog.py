@@ -4,6 +4,7 @@ Shutting the socket down makes the waiting driver see the end of the connection 
 and awaiting code alike; a cancel request would go to the same unresponsive server.
 """
 
+import asyncio
 import os
 import socket
 import threading
@@ -27,6 +28,25 @@ def hang_up(connection: Connection[TupleRow] | AsyncConnection[TupleRow]) -> Non
             copy.shutdown(socket.SHUT_RDWR)
     except OSError:  # it went away by itself meanwhile
         return
+
+
+@contextmanager
+def limited(
+    connection: AsyncConnection[TupleRow], seconds: float
+) -> Generator[Callable[[float], None], None, None]:
+    """The awaitable twin of `Watchdog.limit`."""
+    loop = asyncio.get_running_loop()
+    timer = loop.call_later(seconds, hang_up, connection)
+
+    def renew(seconds: float) -> None:
+        nonlocal timer
+        timer.cancel()
+        timer = loop.call_later(seconds, hang_up, connection)
+
+    try:
+        yield renew
+    finally:
+        timer.cancel()
 
 
 class Watchdog:

@@ -100,17 +100,27 @@ class ChildPool:
         if self._is_closing or not self._server.is_running:
             return
         missing_count = self._count - sum(not c.is_retiring for c in self.children.values())
-        for _ in range(missing_count):
-            self._child_count += 1
-            child = ChildProcess(
-                self._child_count,
-                self._settings,
-                on_message=self._on_message,
-                on_disconnect=self._on_disconnect,
-            )
-            self.children[child.number] = child
-            self._server.fork(child.number, child.files())
-            child.close_child_files()
+        try:
+            for _ in range(missing_count):
+                self._add_child()
+        except OSError as error:  # no memory or no file descriptor is left, for now
+            if self._started is not None:
+                raise
+            delay = self._backoff()
+            logger.error("no child process can be started, retrying in %.1f s: %s", delay, error)  # noqa: TRY400 - no bug of ours
+            asyncio.get_running_loop().call_later(delay, self._refill)
+
+    def _add_child(self) -> None:
+        self._child_count += 1
+        child = ChildProcess(
+            self._child_count,
+            self._settings,
+            on_message=self._on_message,
+            on_disconnect=self._on_disconnect,
+        )
+        self.children[child.number] = child
+        self._server.fork(child.number, child.files())
+        child.close_child_files()
 
     def _on_message(self, child: ChildProcess, message: Message) -> None:
         match message:
@@ -197,7 +207,7 @@ class ChildPool:
         while not self._server.is_running:
             try:
                 await self._server.start()
-            except ExecutorStartError as error:
+            except (ExecutorStartError, OSError) as error:
                 self._server.close()
                 delay = self._backoff()
                 logger.warning(

@@ -106,7 +106,7 @@ def tell_hook(
         result = hook(event)
         if inspect.iscoroutine(result):
             run(result)
-    except Exception:  # user code: hooks
+    except (Exception, SystemExit):  # user code: hooks; an exit would end the thread of all hooks
         _logger.exception("a hook for %r raised; it changes nothing", name)
 
 

@@ -17,6 +17,9 @@ from horsies.operations.statements import ping
 from horsies.result import Err, Ok
 from horsies.result.broker import BrokerOperationError, BrokerResult
 
+# What the database itself may take to pass a ping on, beside the time for its answers.
+_ANSWER_S = 1.0
+
 
 @dataclass(frozen=True, slots=True)
 class DatabasePing:
@@ -72,7 +75,10 @@ def ping_workers(database: Database, timeout_ms: int) -> BrokerResult[list[Worke
     ping_id = new_id()
     pongs: list[WorkerPong] = []
     try:
-        with address.connect("horsies ping") as connection:
+        with (
+            address.connect("horsies ping") as connection,
+            database.watchdog.limit(connection, timeout_ms / 1000 + _ANSWER_S),
+        ):
             connection.execute(f"listen {PONG_CHANNEL}".encode())
             started = monotonic()
             run_blocking(connection, notify([(PING_CHANNEL, ping_id)]))

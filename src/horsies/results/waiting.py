@@ -231,35 +231,53 @@ class _Reader(Generic[Row]):
         self._database = database
         self._awaited = awaited
         self._waiting: dict[str, list[asyncio.Future[Row | None]]] = {}
+        self._reading: dict[str, list[asyncio.Future[Row | None]]] = {}
         self._task: asyncio.Task[None] | None = None
 
     async def read(self, awaited_id: str) -> Row | None:
         future: asyncio.Future[Row | None] = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(awaited_id, []).append(future)
-        if self._task is None or self._task.done():
+        self._ensure_task()
+        return await future
+
+    def _ensure_task(self) -> None:
+        if self._task is None:
             # Owned by this object: it ends by itself as soon as nobody waits.
             self._task = asyncio.create_task(self._serve(), name="horsies-read-results")
-        return await future
+            self._task.add_done_callback(self._on_ended)
+
+    def _on_ended(self, _task: asyncio.Task[None]) -> None:
+        self._task = None  # it knows its loop, which could not be forgotten
+        # Left over when someone cancels all tasks of the loop but those that wait here.
+        for awaited_id, futures in self._reading.items():
+            if left := [future for future in futures if not future.done()]:
+                self._waiting.setdefault(awaited_id, []).extend(left)
+        self._reading = {}
+        if self._waiting:
+            self._ensure_task()
 
     async def _serve(self) -> None:
         while self._waiting:
             ids = list(self._waiting)[:_READ_LIMIT]
-            batch = {awaited_id: self._waiting.pop(awaited_id) for awaited_id in ids}
-            failure: BaseException | None = None
-            found: dict[str, Row] = {}
-            try:
-                rows = await self._database.run_async(self._awaited.read(ids))
-                found = {row[0]: row for row in rows}
-            except Exception as error:  # noqa: BLE001 - also a bug: whoever waits must learn of it
-                failure = error
-            for awaited_id, futures in batch.items():
-                for future in futures:
-                    if future.done():
-                        continue
-                    if failure is not None:
-                        future.set_exception(failure)
-                    else:
-                        future.set_result(found.get(awaited_id))
+            self._reading = {awaited_id: self._waiting.pop(awaited_id) for awaited_id in ids}
+            await self._read(self._reading)
+
+    async def _read(self, batch: dict[str, list[asyncio.Future[Row | None]]]) -> None:
+        failure: BaseException | None = None
+        found: dict[str, Row] = {}
+        try:
+            rows = await self._database.run_async(self._awaited.read(list(batch)))
+            found = {row[0]: row for row in rows}
+        except Exception as error:  # noqa: BLE001 - also a bug: whoever waits must learn of it
+            failure = error
+        for awaited_id, futures in batch.items():
+            for future in futures:
+                if future.done():
+                    continue
+                if failure is not None:
+                    future.set_exception(failure)
+                else:
+                    future.set_result(found.get(awaited_id))
 
 
 def _judge(task_id: str, row: StoredResult | None, decode: Decode) -> AnyResult | None:

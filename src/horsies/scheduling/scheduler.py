@@ -6,7 +6,7 @@ are built before it, in `builds.py`.
 """
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import islice
 from typing import Any, Protocol
@@ -18,6 +18,7 @@ from horsies.clock import monotonic
 from horsies.config.schedules import AnySchedule, Overlap, TaskSchedule, WorkflowSchedule
 from horsies.database.operation import FAILURES, describe
 from horsies.database.statement import Statement, is_transient, run
+from horsies.database.watchdog import limited
 from horsies.scheduling.builds import BuildFailure, Builds
 from horsies.scheduling.sending import ScheduleSendingApp, send_statement, start_statement
 from horsies.scheduling.slots import config_hash, due_slots, first_slot, slot_id
@@ -43,6 +44,8 @@ _BATCH = 100
 _POLL_S = 30.0
 _AT_ONCE_S = 0.001
 _SLOTS_PER_TRANSACTION = 100
+# Far longer than all slots of a transaction take; a server that is silent for so long has gone.
+_LIMIT_S = 60.0
 _FIRST = (datetime.min.replace(tzinfo=UTC), "")
 
 # What a task schedule needs before it is fired is nothing; a workflow is built, or cannot be.
@@ -176,14 +179,24 @@ class Scheduler:
     async def _fire(
         self, schedule: AnySchedule, definition: dict[str, Any] | None, built: Built
     ) -> int:
-        name = schedule.name
-        async with self._database.pool.connection_async() as connection, connection.transaction():
-            held = await run(connection, lock_schedule(self._owner, name))
-            if not held:
-                return 0  # another scheduler has it
-            if name not in self._schedules and held[0].definition != definition:
-                return 0  # it was changed just now; the next pass knows what it is
-            return await self._fire_slots(connection, schedule, held[0], built)
+        async with self._database.pool.connection_async() as connection:
+            with limited(connection, _LIMIT_S):
+                async with connection.transaction():
+                    return await self._fire_in(connection, schedule, definition, built)
+
+    async def _fire_in(
+        self,
+        connection: AsyncConnection[TupleRow],
+        schedule: AnySchedule,
+        definition: dict[str, Any] | None,
+        built: Built,
+    ) -> int:
+        held = await run(connection, lock_schedule(self._owner, schedule.name))
+        if not held:
+            return 0  # another scheduler has it
+        if schedule.name not in self._schedules and held[0].definition != definition:
+            return 0  # it was changed just now; the next pass knows what it is
+        return await self._fire_slots(connection, schedule, held[0], built)
 
     async def _fire_slots(
         self,
@@ -199,6 +212,9 @@ class Scheduler:
             if number == _SLOTS_PER_TRANSACTION:
                 next_at = slot
                 break
+            if await _is_held_back(connection, schedule, runs):
+                runs.append(SlotRun(slot, "skipped", reason="an earlier run has not ended"))
+                continue
             runs.append(await self._run(connection, schedule, slot, built))
             if runs[-1].outcome == "failed":  # what is done stays done; this one is tried again
                 next_at = slot
@@ -216,11 +232,6 @@ class Scheduler:
         built: Built,
     ) -> SlotRun:
         """Send the task or start the workflow of a slot, and say what became of it."""
-        if schedule.overlap is not Overlap.ALLOW:
-            (open_count, waiting_count) = (await run(connection, open_runs(schedule.name)))[0]
-            is_held_back = open_count if schedule.overlap is Overlap.SKIP else waiting_count
-            if is_held_back:
-                return SlotRun(slot, "skipped", reason="an earlier run has not ended")
         if isinstance(built, BuildFailure):
             self._report(schedule.name, built.reason)
             return SlotRun(slot, "failed", reason=built.reason)
@@ -251,3 +262,15 @@ class Scheduler:
         if self._said.get(name) != problem:
             self._said[name] = problem
             _logger.error("schedule %s could not be fired, it is tried again: %s", name, problem)
+
+
+async def _is_held_back(
+    connection: AsyncConnection[TupleRow], schedule: AnySchedule, runs: Sequence[SlotRun]
+) -> bool:
+    """Whether a slot is skipped for an earlier run; `runs` are those of this transaction."""
+    if schedule.overlap is Overlap.ALLOW:
+        return False
+    if any(one.outcome == "sent" for one in runs):
+        return True  # it cannot have begun before this transaction ends
+    (open_count, waiting_count) = (await run(connection, open_runs(schedule.name)))[0]
+    return bool(open_count if schedule.overlap is Overlap.SKIP else waiting_count)

@@ -2,8 +2,10 @@
 
 import asyncio
 import builtins
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from typing import Generic, TypeVar
 
 from psycopg import AsyncConnection, Connection
@@ -11,8 +13,10 @@ from psycopg.rows import TupleRow
 
 from horsies.codes import BrokerErrorCode
 from horsies.config.schedules import AnySchedule
+from horsies.database.database import Database
 from horsies.database.operation import FAILURES, operation_error
 from horsies.database.statement import run, run_blocking
+from horsies.database.watchdog import limited
 from horsies.operations.control import UNSAID, Note, record
 from horsies.result import Err, Ok
 from horsies.result.broker import BrokerOperationError, BrokerResult
@@ -168,8 +172,7 @@ class Schedules:
             database.ensure_schema()
             answer: object = None
             while True:
-                with database.pool.connection() as connection, connection.transaction():
-                    reached = _take(steps, connection, answer)
+                reached = _perform_part(steps, database, answer)
                 if not isinstance(reached, Outside):
                     return Ok(reached.value)
                 answer = reached.function()
@@ -182,8 +185,7 @@ class Schedules:
             await database.ensure_schema_async()
             answer: object = None
             while True:
-                async with database.pool.connection_async() as connection, connection.transaction():
-                    reached = await _take_async(steps, connection, answer)
+                reached = await _perform_part_async(steps, database, answer)
                 if not isinstance(reached, Outside):
                     return Ok(reached.value)
                 answer = await asyncio.to_thread(reached.function)
@@ -203,24 +205,53 @@ class _End(Generic[T]):
     value: T
 
 
-def _take(steps: Steps[T], connection: Connection[TupleRow], answer: object) -> Outside | _End[T]:
-    """Perform statements until the end, or until something is to be done outside."""
+def _perform_part(steps: Steps[T], database: Database, answer: object) -> Outside | _End[T]:
+    """Perform, in a transaction, until the end, or until something is to be done outside."""
+    limit_s = database.statement_limit_s
+    with (
+        database.pool.connection() as connection,
+        database.watchdog.limit(connection, limit_s) as renew,
+        connection.transaction(),
+    ):
+        return _take(steps, connection, partial(renew, limit_s), answer)
+
+
+async def _perform_part_async(
+    steps: Steps[T], database: Database, answer: object
+) -> Outside | _End[T]:
+    limit_s = database.statement_limit_s
+    async with database.pool.connection_async() as connection:
+        with limited(connection, limit_s) as renew:
+            async with connection.transaction():
+                return await _take_async(steps, connection, partial(renew, limit_s), answer)
+
+
+def _take(
+    steps: Steps[T], connection: Connection[TupleRow], renew: Callable[[], None], answer: object
+) -> Outside | _End[T]:
     try:
         step = steps.send(answer)
         while not isinstance(step, Outside):
-            step = steps.send(run_blocking(connection, step))
+            rows = run_blocking(connection, step)
+            renew()  # the limit is each statement's own
+            step = steps.send(rows)
     except StopIteration as end:
         return _End(end.value)
     return step
 
 
 async def _take_async(
-    steps: Steps[T], connection: AsyncConnection[TupleRow], answer: object
+    steps: Steps[T],
+    connection: AsyncConnection[TupleRow],
+    renew: Callable[[], None],
+    answer: object,
 ) -> Outside | _End[T]:
     try:
         step = steps.send(answer)
         while not isinstance(step, Outside):
-            step = steps.send(await run(connection, step))
+            rows = await run(connection, step)
+            renew()
+            step = steps.send(rows)
     except StopIteration as end:
         return _End(end.value)
     return step

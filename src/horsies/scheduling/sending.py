@@ -62,7 +62,9 @@ def send_statement(
     )
     prepared = PreparedSend(app, definition, options)
     task_id = slot_id(schedule.name, slot)
-    row = prepared.row(task_id, tuple(schedule.args), dict(schedule.kwargs), slot)
+    row = prepared.problem or prepared.row(
+        task_id, tuple(schedule.args), dict(schedule.kwargs), slot
+    )
     if isinstance(row, Err):
         raise HorsiesError(row.err_value.message)
     delay_s = 0.0 if by_hand else jitter_s(schedule.name, slot, schedule.jitter_seconds)

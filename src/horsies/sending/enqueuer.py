@@ -40,6 +40,7 @@ from horsies.sending.statements import (
 )
 
 EnqueueResult: TypeAlias = Result[Receipt, TaskSendError]
+_Waiting: TypeAlias = tuple[NewTask, asyncio.Future[EnqueueResult]]
 
 # A statement carries at most this much: the knee of the curve for unnest, and far below any
 # protocol limit.
@@ -120,7 +121,9 @@ class Enqueuer:
             return []
         self._database.ensure_schema()
         if len(first) == 1:
-            self._database.call(direct_send(), plain_fields(first[0]))
+            # A fresh id that is taken was stored by a first try whose answer was lost.
+            with suppress(UniqueViolation):
+                self._database.call(direct_send(), plain_fields(first[0]))
             return [first[0].id]
         if len(first) <= _FEW_ROWS and sum(map(_size, first)) < _MAX_BYTES:
             (receipts,) = self._database.run(send_tasks(first))
@@ -131,7 +134,7 @@ class Enqueuer:
     def _copy_rows(
         self, connection: Connection[TupleRow], part: list[NewTask], rows: Iterator[NewTask]
     ) -> list[str]:
-        limit_s = self._database.config.pool_timeout
+        limit_s = self._database.statement_limit_s
         copied: list[str] = []
         with (
             self._database.watchdog.limit(connection, limit_s) as renew,
@@ -152,7 +155,7 @@ class Enqueuer:
         """Write rows in one transaction, all or none."""
         self._database.ensure_schema()
         receipts: list[Receipt] = []
-        limit_s = self._database.config.pool_timeout
+        limit_s = self._database.statement_limit_s
         with (
             self._database.pool.connection() as connection,
             self._database.watchdog.limit(connection, limit_s) as renew,
@@ -169,22 +172,36 @@ class _Group:
 
     def __init__(self, enqueuer: Enqueuer) -> None:
         self._enqueuer = enqueuer
-        self._waiting: list[tuple[NewTask, asyncio.Future[EnqueueResult]]] = []
+        self._waiting: list[_Waiting] = []
+        self._writing: list[_Waiting] = []
         self._writer: asyncio.Task[None] | None = None
 
     async def add(self, row: NewTask) -> EnqueueResult:
         future: asyncio.Future[EnqueueResult] = asyncio.get_running_loop().create_future()
         self._waiting.append((row, future))
-        if self._writer is None or self._writer.done():
+        self._ensure_writer()
+        return await future
+
+    def _ensure_writer(self) -> None:
+        if self._writer is None:
             # Owned by this object: it ends by itself as soon as nobody waits.
             self._writer = asyncio.create_task(self._write(), name="horsies-enqueue")
-        return await future
+            self._writer.add_done_callback(self._on_ended)
+
+    def _on_ended(self, _writer: asyncio.Task[None]) -> None:
+        self._writer = None  # it knows its loop, which could not be forgotten
+        # Left over when someone cancels all tasks of the loop but those that wait here; what was
+        # written all the same is found by its id.
+        self._waiting = [one for one in self._writing + self._waiting if not one[1].done()]
+        self._writing = []
+        if self._waiting:
+            self._ensure_writer()
 
     async def _write(self) -> None:
         while self._waiting:
-            waiting, self._waiting = self._waiting, []
-            futures = iter([future for _, future in waiting])
-            for batch in batches([row for row, _ in waiting]):
+            self._writing, self._waiting = self._waiting, []
+            futures = iter([future for _, future in self._writing])
+            for batch in batches([row for row, _ in self._writing]):
                 await self._write_batch(batch, [next(futures) for _ in batch])
 
     async def _write_batch(

@@ -116,6 +116,11 @@ class PreparedSend:
         return self._queue_name
 
     @property
+    def problem(self) -> Err[TaskSendError] | None:
+        """Why there can be no row with these options, whatever the arguments."""
+        return self._problem
+
+    @property
     def is_in_transaction(self) -> bool:
         """Whether its rows are stored by a transaction of the caller's."""
         return self.options.connection is not None

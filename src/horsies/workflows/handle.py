@@ -142,7 +142,7 @@ class WorkflowHandle(Generic[T]):
         """Run FAILED nodes again, and what was skipped behind them; keep COMPLETED results.
 
         With `from_node`, run that node and all behind it again, whatever they were. `Ok(False)`:
-        the workflow has not failed, or has no such node.
+        the workflow has not failed, has no such node, or a task of a cancelled child still runs.
         """
         return self._perform(self._retried(from_node))
 

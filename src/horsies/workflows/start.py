@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from horsies.database.database import Database
 from horsies.database.statement import Receipt, Statement, run, run_blocking
 from horsies.database.user_connection import run_on, run_on_async
+from horsies.database.watchdog import limited
 from horsies.result import Err, Ok
 from horsies.workflows.errors import WorkflowStartResult
 from horsies.workflows.handle import WorkflowHandle
@@ -144,7 +145,7 @@ def _run(
         return [receipt for part in parts for receipt in part]
     if len(statements) == 1:
         return database.run(statements[0])
-    limit_s = database.config.pool_timeout
+    limit_s = database.statement_limit_s
     receipts: list[Receipt] = []
     with (
         database.pool.connection() as own,
@@ -169,7 +170,11 @@ async def _run_async(
         return receipts
     if len(statements) == 1:
         return await database.run_async(statements[0])
-    async with database.pool.connection_async() as own, own.transaction():
-        for statement in statements:
-            receipts += await run(own, statement)
+    limit_s = database.statement_limit_s
+    async with database.pool.connection_async() as own:
+        with limited(own, limit_s) as renew:
+            async with own.transaction():
+                for statement in statements:
+                    receipts += await run(own, statement)
+                    renew(limit_s)
     return receipts

@@ -1,6 +1,8 @@
 """Children and their fork server, broken on purpose: only the call that ran is touched."""
 
+import asyncio
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -263,6 +265,52 @@ async def test_a_fork_server_that_dies_is_replaced_and_no_call_is_lost(
     assert isinstance(await queued, Delivered)
     assert noted.read_text() == "ran\n"
     await until(lambda: not psutil.pid_exists(pid))
+
+
+async def test_a_fork_server_that_cannot_be_started_for_now_is_started_later(
+    start_processes: StartProcesses,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    directory = tmp_path / "deployed"
+    directory.mkdir()
+    with monkeypatch.context() as moved:
+        moved.chdir(directory)
+        caller, executor = await start_processes(1)
+    directory.rmdir()  # as good as no memory: the program cannot be run
+
+    os.kill(executor.fork_server_pid or 0, signal.SIGKILL)
+    await until(lambda: "the fork server did not start" in caplog.text)
+    directory.mkdir()
+
+    async with asyncio.timeout(20):
+        assert await caller.value("add", 1, 2) == 3
+
+
+async def test_a_child_that_cannot_be_replaced_for_now_is_replaced_later(
+    start_processes: StartProcesses, tmp_path: Path
+) -> None:
+    caller, executor = await start_processes(1)
+    (pid,) = executor.plan(1)
+    begun = tmp_path / "begun"
+    running = caller.submit(call("forever", str(begun)), pid=pid)
+    await until(begun.exists)
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    lowest_free = os.dup(0)
+    os.close(lowest_free)
+
+    resource.setrlimit(resource.RLIMIT_NOFILE, (lowest_free, limits[1]))
+    try:
+        os.kill(pid, signal.SIGKILL)
+        async with asyncio.timeout(20):
+            outcome = await running
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+
+    assert isinstance(outcome, Crashed)
+    async with asyncio.timeout(20):
+        assert await caller.value("add", 1, 2) == 3
 
 
 @pytest.mark.faults

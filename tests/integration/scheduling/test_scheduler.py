@@ -264,6 +264,33 @@ async def test_overlap_is_skipped_and_said(new_app: NewApp, db: Database) -> Non
     assert await scheduler.run_once() == 1
 
 
+@pytest.mark.parametrize("overlap", [Overlap.SKIP, Overlap.QUEUE])
+async def test_slots_that_are_caught_up_do_not_overlap_either(
+    new_app: NewApp, db: Database, overlap: Overlap
+) -> None:
+    scheduler = Scheduler(app_with(new_app, schedule(overlap=overlap, catch_up_missed=True)))
+    await scheduler.run_once()
+    make_due(db, seconds_ago=150)
+
+    assert await scheduler.run_once() == 1
+
+    assert [outcome for outcome, _ in runs(db)] == ["sent", "skipped", "skipped"]
+
+
+async def test_queue_that_cannot_be_is_the_reason_in_the_history(
+    new_app: NewApp, db: Database
+) -> None:
+    scheduler = Scheduler(app_with(new_app, schedule(queue_name="gone")))
+    await scheduler.run_once()
+    make_due(db)
+
+    assert await scheduler.run_once() == 0
+
+    reason: str = db.value("select reason from horsies_schedule_runs where outcome = 'failed'")
+    assert "queue_name" in reason
+    assert "AttributeError" not in reason
+
+
 async def test_queued_overlap_lets_one_wait(new_app: NewApp, db: Database) -> None:
     scheduler = Scheduler(app_with(new_app, schedule(overlap=Overlap.QUEUE)))
     await scheduler.run_once()

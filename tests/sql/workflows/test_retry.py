@@ -135,3 +135,22 @@ def test_failure_after_a_retry_is_the_error_again(db: Database) -> None:
 
     assert flow.status == F
     assert "WORSE" in flow.row["error"]
+
+
+def test_run_left_by_a_cancelled_fan_out_is_not_started_beside_itself(db: Database) -> None:
+    settings = {"each_index": 0, "each_as": "value", "max_in_flight": 2}
+    flow = Flow.start(db, N(), N((0,)), rows={1: {"kind": "each", "settings": settings}})
+    flow.end({0: ok([1, 2])})
+    child = Flow(db, flow.nodes[1]["id"])
+    held = child.claims(0)
+    child.cancel()
+    assert flow.status == F
+
+    refused = retry(db, flow)
+    still = db.status(held.task_id)
+    db.complete(held)
+    db.value("select horsies_advance_tasks(%s)", [held.task_id])
+
+    assert (refused, still) == ("refused", "RUNNING")
+    assert retry(db, flow) == "retried"
+    assert child.states == [E, E]

@@ -3,9 +3,15 @@
 create or replace function horsies_request_cancel(task_ids text[]) returns table (task_id text, outcome text)
 language plpgsql
 set search_path from current
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
 as $$
 #variable_conflict use_column
 begin
+    -- First the locks: a task that starts or ends meanwhile must not be waiting for one half of what follows and running for the other.
+    perform from unnest(task_ids) i(id) join horsies_tasks t on t.id between i.id and i.id
+    order by i.id collate "C" for update of t;
     return query
         with cancelled as (
             select c.task_id, c.outcome from horsies_cancel_tasks(task_ids) c

@@ -1,7 +1,33 @@
 -- horsies_requeue_tasks: FAILED, CANCELLED or (if asked) COMPLETED -> PENDING (T15), by a user's call.
 -- Caller: operations/requeue.py.  Locks: horsies_tasks, by id.
--- Attempt numbers go on: retry_count grows when the last attempt ran, and max_retries with it, so the policy's budget is whole again.
+-- Of tasks with one unique key only the newest goes back; one whose key is taken meanwhile is refused, and the others go on.
 create or replace function horsies_requeue_tasks(task_ids text[], include_completed boolean)
+returns table (task_id text, outcome text)
+language plpgsql
+set search_path from current
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+as $$
+declare
+    one_id text;
+begin
+    return query select r.task_id, r.outcome from horsies_requeue_if_keys_differ(task_ids, include_completed) r;
+exception when unique_violation then
+    perform from unnest(task_ids) i(id) join horsies_tasks t on t.id between i.id and i.id
+    order by i.id collate "C" for update of t;
+    for one_id in select i.id from unnest(task_ids) i(id) group by i.id order by i.id collate "C" desc loop
+        begin
+            return query select r.task_id, r.outcome from horsies_requeue_if_keys_differ(array[one_id], include_completed) r;
+        exception when unique_violation then
+            return query select one_id, 'refused';
+        end;
+    end loop;
+end $$;
+
+-- horsies_requeue_if_keys_differ: the same; raises unique_violation when two of them want one unique key, or another takes it meanwhile.
+-- Attempt numbers go on: retry_count grows when the last attempt ran, and max_retries with it, so the policy's budget is whole again.
+create or replace function horsies_requeue_if_keys_differ(task_ids text[], include_completed boolean)
 returns table (task_id text, outcome text)
 language plpgsql
 set search_path from current

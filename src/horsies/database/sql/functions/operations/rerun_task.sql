@@ -1,5 +1,6 @@
 -- horsies_rerun_task: a new PENDING row with the input of an ended one (T1), by a user's call; the old row is untouched.
 -- Caller: operations/requeue.py. Returns the new id, or null when there is no such ended task. The old deadline and unique key stay behind.
+-- Asked again with the same new id, because its first answer was lost, it answers the same.
 create or replace function horsies_rerun_task(ended_id text, new_id text, sent_at timestamptz, good_until timestamptz) returns text
 language plpgsql
 set search_path from current
@@ -12,6 +13,7 @@ begin
         coalesce(substring(t.task_options from '"max_retries": ?(\d{1,3})')::integer, 0),
         t.task_options, t.enqueue_sha, t.id, t.tags
     from horsies_tasks t
-    where t.id = ended_id and t.status in ('COMPLETED', 'FAILED', 'CANCELLED', 'EXPIRED') and not t.is_workflow_task;
-    return case when found then new_id end;
+    where t.id = ended_id and t.status in ('COMPLETED', 'FAILED', 'CANCELLED', 'EXPIRED') and not t.is_workflow_task
+    on conflict (id) do nothing;
+    return (select t.id from horsies_tasks t where t.id = new_id and t.rerun_of = ended_id);
 end $$;

@@ -2,7 +2,8 @@
 -- COMPLETED nodes are kept. With a node given, that node and all behind it run again, whatever they were. Children that failed
 -- are retried in their turn; cancelled ones are made anew.
 -- Caller: workflows/handle.py.  Locks: the workflow's tree; horsies_tasks.
--- 'retried'; 'refused' (it has not ended, or is the child of one that has not failed); 'no_node'; null without such a workflow.
+-- 'retried'; 'refused' (it has not ended, is the child of another, or a cancelled child still has a task that runs, which would be
+-- started beside itself); 'no_node'; null without such a workflow.
 create or replace function horsies_retry_workflow(of_workflow text, from_node text) returns text
 language plpgsql
 set search_path from current
@@ -25,6 +26,13 @@ begin
     select n.task_index into from_index from horsies_workflow_tasks n where n.workflow_id = of_workflow and n.node_id = from_node;
     if from_node is not null and from_index is null then
         return 'no_node';
+    end if;
+    if exists (
+        select from horsies_workflow_tree(of_workflow) w join horsies_workflow_tasks n on n.workflow_id = w.workflow_id
+        join horsies_tasks t on t.id = n.task_id
+        where n.status || '' in ('ENQUEUED', 'RUNNING') and t.status || '' in ('PENDING', 'CLAIMED', 'RUNNING'))
+    then
+        return 'refused';
     end if;
     perform horsies_reset_workflow(of_workflow, from_index);
     return 'retried';
