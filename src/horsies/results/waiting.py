@@ -249,10 +249,11 @@ class _Reader(Generic[Row]):
     def _on_ended(self, _task: asyncio.Task[None]) -> None:
         self._task = None  # it knows its loop, which could not be forgotten
         # Left over when someone cancels all tasks of the loop but those that wait here.
-        for awaited_id, futures in self._reading.items():
+        asked = [*self._reading.items(), *self._waiting.items()]
+        self._reading, self._waiting = {}, {}
+        for awaited_id, futures in asked:
             if left := [future for future in futures if not future.done()]:
                 self._waiting.setdefault(awaited_id, []).extend(left)
-        self._reading = {}
         if self._waiting:
             self._ensure_task()
 
