@@ -140,7 +140,10 @@ def test_requeue_needs_the_unique_key_free(db: Database) -> None:
 
 def test_of_tasks_with_one_unique_key_the_newest_is_requeued(db: Database) -> None:
     other = db.insert(status="FAILED")
-    older, newer = (db.insert(status="FAILED", unique_key="k") for _ in range(2))
+    older, newer = (
+        db.insert(status="FAILED", unique_key="k", created_at=f"2026-11-{day} 12:00+00")
+        for day in (16, 17)
+    )
 
     receipts = db.run(requeue_tasks([other, older, newer], include_completed=False))
 

@@ -16,7 +16,10 @@ begin
 exception when unique_violation then
     perform from unnest(task_ids) i(id) join horsies_tasks t on t.id between i.id and i.id
     order by i.id collate "C" for update of t;
-    for one_id in select i.id from unnest(task_ids) i(id) group by i.id order by i.id collate "C" desc loop
+    for one_id in
+        select i.id from unnest(task_ids) i(id) left join horsies_tasks t on t.id between i.id and i.id
+        group by i.id order by max(t.created_at) desc nulls last, i.id collate "C" desc
+    loop
         begin
             return query select r.task_id, r.outcome from horsies_requeue_if_keys_differ(array[one_id], include_completed) r;
         exception when unique_violation then
