@@ -117,6 +117,27 @@ def test_what_arrives_during_a_statement_of_the_listeners_own_is_heard(database_
         listener.close()
 
 
+def test_subscriber_that_raises_keeps_no_other_from_hearing(
+    database_url: str, db: Database
+) -> None:
+    heard: list[str] = []
+
+    def refuse(_payload: str) -> None:
+        raise RuntimeError("Event loop is closed")
+
+    listener = Listener(lambda: psycopg.connect(database_url, autocommit=True))
+    listener.subscribe("one", refuse)
+    listener.subscribe("one", heard.append)
+    try:
+        eventually(lambda: heard)
+        heard.clear()
+        db.execute("select pg_notify('one', 'first')")
+        db.execute("select pg_notify('one', 'second')")
+        eventually(lambda: heard == ["first", "second"])
+    finally:
+        listener.close()
+
+
 def test_a_closed_listener_leaves_no_files_open(database_url: str) -> None:
     before = psutil.Process().num_fds()
 

@@ -45,6 +45,7 @@ BROAD_EXCEPTS = {
     "codec/results.py": "user code: validators and serializers",
     "codec/serde.py": "user code: validators and serializers",
     "codec/signature.py": "user code: validators and serializers",
+    "database/listener.py": "user code: what is told of changes",
     "contrib/django/runtime.py": "user code: the task function and its module",
     "contrib/django/simple_queue/worker.py": "user code: the callable",
     "executors/attempt.py": "user code: the task function",

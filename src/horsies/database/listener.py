@@ -167,7 +167,10 @@ class Listener:
 
     def _call(self, channel: str, payload: str) -> None:
         for callback in tuple(self._callbacks.get(channel, ())):
-            callback(payload)
+            try:
+                callback(payload)
+            except Exception:  # user code: operations.on_change; or its event loop has just closed
+                _logger.exception("a subscriber of %s raised; the others are told", channel)
 
 
 def _empty(reader: int) -> None:

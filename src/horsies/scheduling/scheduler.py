@@ -17,7 +17,7 @@ from psycopg.rows import TupleRow
 from horsies.clock import monotonic
 from horsies.config.schedules import AnySchedule, Overlap, TaskSchedule, WorkflowSchedule
 from horsies.database.operation import FAILURES, describe
-from horsies.database.statement import Statement, is_transient, run
+from horsies.database.statement import Statement, is_connection_failure, is_transient, run
 from horsies.database.watchdog import limited
 from horsies.scheduling.builds import BuildFailure, Builds
 from horsies.scheduling.sending import ScheduleSendingApp, send_statement, start_statement
@@ -169,7 +169,7 @@ class Scheduler:
                     return 0  # not ready yet
             return await self._fire(schedule, definition, built)
         except FAILURES as error:
-            if is_transient(error):
+            if is_connection_failure(error):
                 raise
             self._report(name, describe(error))
         except ValueError as error:  # a definition that was stored by hand

@@ -3,8 +3,10 @@
 import asyncio
 from collections.abc import Callable
 from datetime import UTC, datetime, time, timedelta
+from functools import partial
 from typing import Any
 
+import psycopg
 import pytest
 
 from horsies import (
@@ -14,6 +16,7 @@ from horsies import (
     Horsies,
     IntervalSchedule,
     Overlap,
+    PostgresConfig,
     QueueMode,
     RetryPolicy,
     ScheduleConfig,
@@ -101,6 +104,26 @@ async def test_due_slot_is_sent_once_with_its_own_id(new_app: NewApp, db: Databa
     assert (state(db)["run_count"], state(db)["last_task_id"]) == (1, task["id"])
     assert state(db)["last_run_at"] >= slot
     assert runs(db) == [("sent", task["id"])]
+
+
+async def test_slot_that_another_transaction_holds_up_keeps_no_other_waiting(
+    new_app: NewApp, db: Database, database_url: str
+) -> None:
+    broker = PostgresConfig(database_url=database_url, pool_timeout=1)  # gives a lock up in 1 s
+    app = app_with(partial(new_app, broker=broker), schedule("first"), schedule("second"))
+    scheduler = Scheduler(app)
+    await scheduler.run_once()
+    slot = make_due(db, 2, "first")
+    make_due(db, 1, "second")
+    with psycopg.connect(database_url) as other:
+        Database(other).insert(id=slot_id("first", slot))
+
+        assert await scheduler.run_once() == 1
+        assert [len(runs(db, name)) for name in ("first", "second")] == [0, 1]
+
+        other.rollback()
+        assert await scheduler.run_once() == 1
+    assert runs(db, "first") == [("sent", slot_id("first", slot))]
 
 
 @pytest.mark.parametrize(
