@@ -29,14 +29,11 @@ exception when unique_violation then
 end $$;
 
 -- horsies_requeue_if_keys_differ: the same; raises unique_violation when two of them want one unique key, or another takes it meanwhile.
+-- Caller: horsies_requeue_tasks, under its planner settings.  Locks: as that.
 -- Attempt numbers go on: retry_count grows when the last attempt ran, and max_retries with it, so the policy's budget is whole again.
 create or replace function horsies_requeue_if_keys_differ(task_ids text[], include_completed boolean)
 returns table (task_id text, outcome text)
 language plpgsql
-set search_path from current
-set enable_seqscan = off
-set enable_hashjoin = off
-set enable_mergejoin = off
 as $$
 declare
     now_at timestamptz := horsies_now();
