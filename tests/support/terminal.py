@@ -1,6 +1,6 @@
 """Driving `horsies top` in tests: press keys and wait until what they changed has been read."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from textual.pilot import Pilot
@@ -32,6 +32,16 @@ async def press(pilot: Pilot[None], *keys: str) -> Top:
         await pilot.press(key)
         await settle(pilot)
     return top_of(pilot)
+
+
+async def until(pilot: Pilot[None], is_right: Callable[[str], bool]) -> None:
+    """Wait until the screen shows what an action has changed; it may take longer than a look."""
+
+    async def is_shown() -> bool:
+        top_of(pilot).wake()
+        return is_right(text_of(pilot))
+
+    await eventually_async(is_shown)
 
 
 async def search(pilot: Pilot[None], text: str) -> None:
