@@ -49,7 +49,8 @@ def test_cut_connection_is_remade_without_a_wait(database_url: str) -> None:
 
         cut = play.scalar(
             "select count(pg_terminate_backend(pid)) from pg_stat_activity "
-            "where application_name like 'horsies%%' and pid <> pg_backend_pid()"
+            "where datname = current_database() and application_name like 'horsies%%' "
+            "and pid <> pg_backend_pid()"
         )
         play.open_gate()
         play.send("coroutine", range(2, 4))

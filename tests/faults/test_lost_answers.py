@@ -13,8 +13,8 @@ from support.proxy import proxied
 pytestmark = [pytest.mark.faults, pytest.mark.slow, pytest.mark.timeout(120)]
 
 _WAITING = (
-    "select array_agg(pid) from pg_stat_activity where application_name = 'horsies claim' "
-    "and wait_event_type = 'Lock'"
+    "select array_agg(pid) from pg_stat_activity where datname = current_database() "
+    "and application_name = 'horsies claim' and wait_event_type = 'Lock'"
 )
 
 

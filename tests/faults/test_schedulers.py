@@ -154,7 +154,10 @@ def test_scheduler_stopped_with_a_lock_loses_it_and_doubles_nothing(
         slot = db.value("select clock_timestamp()")
         db.execute(MOVE, slot)
         eventually(
-            lambda: db.value("select count(*) from pg_stat_activity where wait_event = 'PgSleep'")
+            lambda: db.value(
+                "select count(*) from pg_stat_activity "
+                "where datname = current_database() and wait_event = 'PgSleep'"
+            )
         )
         only.signal(signal.SIGSTOP)
 

@@ -288,8 +288,8 @@ async def test_row_locked_by_hand_holds_up_no_other_result(
     def backends() -> int:
         return int(
             db.value(
-                "select count(*) from pg_stat_activity where wait_event_type = 'Lock' "
-                "and application_name like 'horsies%%'"
+                "select count(*) from pg_stat_activity where datname = current_database() "
+                "and wait_event_type = 'Lock' and application_name like 'horsies%%'"
             )
         )
 

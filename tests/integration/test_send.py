@@ -306,7 +306,10 @@ def test_key_freed_while_it_is_looked_up_is_taken(
         thread = threading.Thread(target=lambda: sent.append(keyed.send(1)))
         thread.start()
         eventually(
-            lambda: db.execute("select 1 from pg_stat_activity where wait_event = 'advisory'")
+            lambda: db.execute(
+                "select 1 from pg_stat_activity "
+                "where datname = current_database() and wait_event = 'advisory'"
+            )
         )
         good(holder.cancel())
     thread.join(timeout=20)
@@ -588,7 +591,10 @@ async def test_no_wait_for_a_connection_is_no_limit_for_statements(
 
 
 def is_waiting_for_a_lock(db: Database) -> bool:
-    count = "select count(*) from pg_stat_activity where wait_event_type = 'Lock'"
+    count = (
+        "select count(*) from pg_stat_activity "
+        "where datname = current_database() and wait_event_type = 'Lock'"
+    )
     return bool(db.value(count))
 
 

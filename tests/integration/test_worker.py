@@ -707,8 +707,8 @@ async def test_heartbeats_go_on_while_another_service_waits(
     held = gate.task(app)
     count = "select count(*) from horsies_heartbeats"
     waits = (
-        "select count(*) = 1 from pg_stat_activity where application_name = 'horsies service' "
-        "and wait_event_type = 'Lock'"
+        "select count(*) = 1 from pg_stat_activity where datname = current_database() "
+        "and application_name = 'horsies service' and wait_event_type = 'Lock'"
     )
 
     async with working(app):

@@ -103,7 +103,8 @@ def test_attempt_that_is_being_added_is_not_left_behind(database_url: str, isola
     deleting = threading.Thread(target=delete)
     deleting.start()
     waits = (
-        "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and query ~ '^dele'"
+        "select count(*) from pg_stat_activity where datname = current_database() "
+        "and wait_event_type = 'Lock' and query ~ '^dele'"
     )
     eventually(lambda: watching.value(waits) == 1)
     ending.execute("commit")
