@@ -30,8 +30,10 @@ def measured(turns: Turns) -> Iterator[Figure]:
     yield at_most("horsies --help", times["horsies --help"], "ms", 200)
     name = "an app: from horsies import Horsies"
     yield Figure(name, times[name], "ms", "", None, "with psycopg, pydantic and asyncio")
-    found = turns.in_turn(ready=ready_ms)
+    found = turns.in_turn(ready=ready_ms, child_ready=child_ready_ms)
     yield at_most("worker, start → first claim", middle(found["ready"]), "ms", 1_000)
+    name = "worker, start → first claim for a child"
+    yield Figure(name, middle(found["child_ready"]), "ms", "", None, "which imports the app anew")
     memory = turns.on("memory", memory_mb)
     detail = f"{memory['worker_uss']:.0f} MB of it its own"
     yield at_most("idle worker, memory (RSS)", memory["worker_rss"], "MB", 50, detail)
@@ -54,10 +56,10 @@ def _program_times_ms(repeats: int) -> dict[str, float]:
     return {name: statistics.median(times) for name, times in found.items()}
 
 
-def ready_ms(url: str) -> float:
+def ready_ms(url: str, task_name: str = "noop") -> float:
     """From the start of the process to the claim of a task that waits; the schema is there."""
     with ours.sending(url) as module, connect(url) as connection:
-        module.noop.send(1).unwrap()
+        getattr(module, task_name).send(1).unwrap()
         started = time.time()
         with worker(url, "--processes", "1"):
             begun = "select count(*) from horsies_tasks where claimed_at is not null"
@@ -67,6 +69,10 @@ def ready_ms(url: str) -> float:
             connection, "select 1e6 * extract(epoch from max(claimed_at)) from horsies_tasks"
         )
     return (claimed / 1e6 - started) * 1000
+
+
+def child_ready_ms(url: str) -> float:
+    return ready_ms(url, "child")
 
 
 def memory_mb(url: str) -> dict[str, float]:

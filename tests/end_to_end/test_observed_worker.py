@@ -136,6 +136,7 @@ def test_every_kind_of_task_is_seen_by_logs_hooks_and_middleware(scene: Scene) -
 def test_metrics_and_health_answer_while_the_loop_is_blocked_and_the_worker_drains(
     scene: Scene,
 ) -> None:
+    eventually(lambda: scene.get("/health/ready")[0] == 200, within=20)
     handles = [good(scene.module.thread.send("well")) for _ in range(3)]
     for handle in handles:
         assert handle.get(60_000).is_ok()

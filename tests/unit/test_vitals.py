@@ -35,7 +35,7 @@ def vitals(seconds: float, *, has_begun: bool = True, is_stopping: bool = False)
     context = WorkerContext(CONFIG, WorkerConfig(), WorkerIdentity("w", "host-a", 1))
     nothing = cast("Any", None)  # metrics alone look at what it holds
     return Vitals(
-        context, BlockedLoop(seconds), nothing, [], Signs((), begun, stopping), metrics=None
+        context, BlockedLoop(seconds), nothing, [], Signs((), (begun,), stopping), metrics=None
     )
 
 

@@ -19,7 +19,7 @@ class Refused(Exception):  # noqa: N818  # only a carrier; never leaves this pac
 class Settings(BaseModel):
     """Pydantic checks the fields first; then all `problems` are raised together."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
     phase_name: ClassVar[str] = "config"
 
     if not TYPE_CHECKING:  # type checkers should see the fields, not **data

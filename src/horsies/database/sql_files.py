@@ -26,9 +26,8 @@ def migrations() -> tuple[Migration, ...]:
     return tuple(sorted(found))
 
 
-@cache
 def functions_sql() -> str:
-    """Every function, `create or replace`, package by package."""
+    """Every function, `create or replace`, package by package; not kept: 400 kB, read seldom."""
     packages = sorted((_ROOT / "functions").iterdir(), key=lambda folder: folder.name)
     return "\n".join(
         file.read_text("utf-8")

@@ -55,14 +55,20 @@ class BegunSlots:
             if creates:
                 os.unlink(worker_id, dir_fd=directory)
             raise
-        self._free = list(range(_SLOT_COUNT - 1, _OVERFLOW, -1)) if creates else []
+        self._free: list[int] = []  # those that have been used before
+        self._next = _OVERFLOW + 1 if creates else _SLOT_COUNT
 
     def place(self, task_id: str) -> int:
         """Return a slot for a call that has not begun."""
         encoded = task_id.encode("utf-8", "replace")
-        if not self._free or len(encoded) > _ID_BYTES:
+        if len(encoded) > _ID_BYTES:
             return _OVERFLOW
-        slot = self._free.pop()
+        if self._free:
+            slot = self._free.pop()
+        elif self._next < _SLOT_COUNT:
+            slot, self._next = self._next, self._next + 1
+        else:
+            return _OVERFLOW
         start = slot * _SLOT_BYTES
         self._map[start : start + 2 + len(encoded)] = _HEADERS[len(encoded)] + encoded
         return slot

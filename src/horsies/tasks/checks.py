@@ -1,6 +1,5 @@
 """The rules of the task decorator: each violation has an HRS code, a place and a cure."""
 
-import difflib
 import functools
 import inspect
 from collections.abc import Callable, Mapping
@@ -162,6 +161,8 @@ def check_options(options: Mapping[str, object], location: SourceLocation | None
 def _option_cure(unknown: list[str]) -> str:
     if "auto_retry_for" in unknown:
         return "put it into retry_policy=RetryPolicy(auto_retry_for=[...])"
+    import difflib  # most apps never misspell one
+
     meant = [difflib.get_close_matches(name, _KNOWN_OPTIONS, n=1) for name in unknown]
     guesses = ", ".join(match for matches in meant for match in matches)
     return f"remove it, or write {guesses}" if guesses else "remove it"

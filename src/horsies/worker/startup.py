@@ -9,6 +9,7 @@ import signal
 import sys
 from collections.abc import Callable, Sequence
 from types import FrameType
+from typing import TYPE_CHECKING
 
 from horsies.app import Horsies
 from horsies.config import AppConfig
@@ -16,10 +17,12 @@ from horsies.config.database import mask_url
 from horsies.database.operation import FAILURES
 from horsies.database.statement import is_transient
 from horsies.executors.base import ExecutorStartError
-from horsies.worker.pages import WorkerPages
 from horsies.worker.service_connection import DatabaseLostError, ServiceConnection
 from horsies.worker.settings import WorkerConfig
 from horsies.worker.worker import Worker
+
+if TYPE_CHECKING:
+    from horsies.worker.pages import WorkerPages
 
 _logger = logging.getLogger("horsies.worker")
 # Between two looks for garbage in cycles; Python's 700 is a handful of tasks.
@@ -29,6 +32,10 @@ _BLOCKED_S = 1.0
 
 async def serve(app: Horsies, settings: WorkerConfig, signals: Sequence[signal.Signals]) -> int:
     """Run a worker until one of the signals; 0 after a clean stop, 1 after an error."""
+    if settings.metrics_port is None and settings.health_port is None:
+        return await _serve(app, settings, signals, None)
+    from horsies.worker.pages import WorkerPages  # 1 MB of Python's own HTTP
+
     pages = WorkerPages(settings)
     pages.start()
     try:
@@ -38,7 +45,10 @@ async def serve(app: Horsies, settings: WorkerConfig, signals: Sequence[signal.S
 
 
 async def _serve(
-    app: Horsies, settings: WorkerConfig, signals: Sequence[signal.Signals], pages: WorkerPages
+    app: Horsies,
+    settings: WorkerConfig,
+    signals: Sequence[signal.Signals],
+    pages: "WorkerPages | None",
 ) -> int:
     try:
         if not await _prepare(app, signals):
@@ -46,7 +56,8 @@ async def _serve(
             return 0
         app.import_task_modules()
         worker = Worker(app, settings)
-        pages.vitals = worker.vitals
+        if pages is not None:
+            pages.vitals = worker.vitals
         # The worker's own connections carry everything from here on; four connections are promised.
         app.get_broker().database.pool.close()
     except DatabaseLostError as error:

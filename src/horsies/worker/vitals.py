@@ -23,7 +23,7 @@ class Signs(NamedTuple):
     """What shows whether a worker claims."""
 
     connections: Sequence[ServiceConnection]
-    has_begun: asyncio.Event
+    started: Sequence[asyncio.Event]
     stopping: asyncio.Event
 
 
@@ -58,7 +58,7 @@ class Vitals:
         found: list[str] = []
         if self._signs.stopping.is_set():
             found.append("it is stopping")
-        elif not self._signs.has_begun.is_set():
+        elif not all(event.is_set() for event in self._signs.started):
             found.append("it is starting")
         if any(connection.is_failing for connection in self._signs.connections):
             found.append("it does not reach the database")

@@ -8,6 +8,7 @@ import psycopg
 
 from horsies.app import Horsies
 from horsies.database.statement import is_transient
+from horsies.executors.base import ExecutorStartError
 from horsies.executors.in_loop import InLoopExecutor
 from horsies.recovery.begun_slots import BegunSlots, create_begun_slots
 from horsies.recovery.death_watch import DeathWatch
@@ -65,6 +66,7 @@ class Worker:
         self.ready = asyncio.Event()
         # Peers must know a worker before it holds anything: killed, it would be a stranger to them.
         self._may_claim = asyncio.Event()
+        self._start_error: ExecutorStartError | None = None
         self._changed = asyncio.Event()
         self._session_address = app.get_broker().database.session_address
         self._outage = Outage()
@@ -101,7 +103,9 @@ class Worker:
         )
         self._buffer = Buffer(self._claiming, context.identity, self.lanes.all, self._dispatcher)
         self._holdings = Holdings(self._buffer, self._dispatcher, self._completer)
-        signs = Signs((self._claiming, self._finishing), self._may_claim, self.stopping)
+        signs = Signs(
+            (self._claiming, self._finishing), (self._may_claim, self.ready), self.stopping
+        )
         self.vitals = Vitals(
             context,
             self.loop_watch,
@@ -137,8 +141,6 @@ class Worker:
 
     async def run(self) -> None:
         """Work until told to stop, then hand back what is unstarted and finish what runs."""
-        for lane in self.lanes.all:
-            await lane.executor.start()
         pings = PingAnswers(self.context, self._serving, self._dispatcher)
         heard = Heard(
             self._claimer, self._cancel_watch, pings, self._workflows, self._stopped_nodes
@@ -164,6 +166,7 @@ class Worker:
                 )
                 running = [
                     completing,
+                    lasting.create_task(self._start_executors(), name="executors"),
                     *(lasting.create_task(repeat(one, one.woken), name=one.name) for one in woken),
                     lasting.create_task(self._retry_notifier.run(), name="retry notifier"),
                     lasting.create_task(self.loop_watch.run(), name="loop watch"),
@@ -172,7 +175,6 @@ class Worker:
                     *self._start_scheduler(lasting),
                 ]
                 self.observers.hook_calls.worker_started(self.context.queues)
-                self.ready.set()
                 try:
                     await self._may_claim.wait()
                     await self._claimer.run(self.stopping, self._on_idle)
@@ -194,6 +196,19 @@ class Worker:
                 await connection.close()
             if self._begun_slots is not None:
                 self._leave(self._begun_slots)
+        if self._start_error is not None:
+            raise self._start_error
+
+    async def _start_executors(self) -> None:
+        """Children import the app first; what runs in this process is claimed meanwhile."""
+        try:
+            await asyncio.gather(*(lane.executor.start() for lane in self.lanes.all))
+        except ExecutorStartError as error:
+            self._start_error = error
+            self.stop()
+            return
+        self.ready.set()
+        self._claimer.wake()
 
     def _start_scheduler(self, group: asyncio.TaskGroup) -> list[asyncio.Task[None]]:
         """Send what is scheduled until the drain begins, if this worker was told to."""
