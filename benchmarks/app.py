@@ -35,7 +35,10 @@ _failed_once: set[int] = set()  # of the only worker
 if os.environ.get("HORSIES_BENCH_TRACED") and sys.argv[1:2] == ["worker"]:
     from benchmarks.spans import discarding_provider
 
-    app.enable_tracing(discarding_provider())
+    every = os.environ["HORSIES_BENCH_TRACED"] == "every"
+    app.enable_tracing(
+        discarding_provider(), **({"max_attempts_per_second": None} if every else {})
+    )
 
 
 @app.task("noop", **_queue)

@@ -41,26 +41,28 @@ def metrics_us() -> float:
     return _least_us(count)
 
 
-def span_us(traceparent_end: str | None) -> float:
-    """An attempt with traces less the same without: `-00` is not recorded by its sender."""
+def span_us(traceparent_end: str | None, *, max_per_second: int | None) -> float:
+    """An attempt with traces less the same without: `-01` is recorded by its sender."""
     options = '{"retry_policy":null,"good_until":null}'
     carrying = [_options(options, number, traceparent_end) for number in range(_BATCH)]
     read = _least_us(lambda: [parse_task_options(text) for text in carrying])
     read -= _least_us(lambda: [parse_task_options(options) for _ in carrying])
     provider = discarding_provider()
     try:
-        plain, traced = asyncio.run(_attempts_us(provider, traceparent_end))
+        plain, traced = asyncio.run(_attempts_us(provider, traceparent_end, max_per_second))
     finally:
         provider.shutdown()
     return traced - plain + max(0.0, read)
 
 
-async def _attempts_us(provider: Any, traceparent_end: str | None) -> tuple[float, float]:
+async def _attempts_us(
+    provider: Any, traceparent_end: str | None, max_per_second: int | None
+) -> tuple[float, float]:
     """Attempts of an app that does not trace and of one that does, in turn."""
     tasks = [_task(number) for number in range(_BATCH)]
     for number, task in enumerate(tasks, start=1):
         task.traceparent = _traceparent(number, traceparent_end)
-    apps = [_app(None), _app(provider)]
+    apps = [_app(None, None), _app(provider, max_per_second)]
     hosts = [Host(AppDefinitions(app, None, "w")) for app in apps]
     least = [float("inf")] * 2
     for _ in range(_ROUNDS):
@@ -74,10 +76,10 @@ async def _attempts_us(provider: Any, traceparent_end: str | None) -> tuple[floa
     return least[0] / _BATCH * 1e6, least[1] / _BATCH * 1e6
 
 
-def _app(provider: Any) -> Horsies:
+def _app(provider: Any, max_per_second: int | None) -> Horsies:
     app = Horsies(_CONFIG, allow_plain_returns=True)
     if provider is not None:
-        app.enable_tracing(provider)
+        app.enable_tracing(provider, max_attempts_per_second=max_per_second)
 
     @app.task("noop")
     async def noop(number: int) -> int:

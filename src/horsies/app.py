@@ -409,14 +409,18 @@ class Horsies:
         self.on("failed")(tell)
         return callback
 
-    def enable_tracing(self, tracer_provider: Any = None) -> None:
+    def enable_tracing(
+        self, tracer_provider: Any = None, *, max_attempts_per_second: int | None = 100
+    ) -> None:
         """Make OpenTelemetry spans of sends and attempts; needs the extra `otel`.
 
         Call it where the app is defined, so that every process of it has it. Without a provider,
-        spans go to the one that is set globally.
+        spans go to the one that is set globally. A process that runs more attempts in a second
+        than this leaves the others out; None for no limit.
         """
         if self.tracing is None:
-            self.tracing = self.middleware.tracing = Tracing(tracer_provider)
+            tracing = Tracing(tracer_provider, max_attempts_per_second)
+            self.tracing = self.middleware.tracing = tracing
 
     def on_child_process_start(self, hook: ChildProcessStartHook) -> ChildProcessStartHook:
         """Run `hook()` in every child before its first task: open connections, load models."""

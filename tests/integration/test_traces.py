@@ -127,6 +127,40 @@ async def test_what_the_sender_does_not_record_its_attempts_do_not(
     assert [span.name for span in spans.exporter.get_finished_spans()] == ["inside", "run look"]
 
 
+async def test_beyond_its_limit_a_process_records_neither_attempts_nor_what_is_below_them(
+    new_app: NewApp, spans: Spans, db: Database
+) -> None:
+    app = new_app(allow_plain_returns=True)
+    app.enable_tracing(spans.provider, max_attempts_per_second=1)
+    below: list[bool] = []
+
+    @app.task("look")
+    async def look(_number: int) -> None:
+        with spans.provider.get_tracer("shop").start_as_current_span("inside") as span:
+            below.append(span.get_span_context().trace_flags.sampled)
+
+    with spans.provider.get_tracer("shop").start_as_current_span("checkout"):
+        sent = good(await look.send_many_async((number,) for number in range(100)))
+    unsent = [
+        db.insert(task_name="look", args="[1]", enqueued_at=LONG_AGO) for _ in range(100)
+    ]  # fmt: skip
+    async with working(app):
+        for task_id in (*(handle.task_id for handle in sent), *unsent):
+            await app.handle(task_id).get_async(20_000)
+
+    recorded = len(spans.named("run look"))
+    assert 1 <= recorded < 50  # one, and one more for each second that this took
+    assert len(spans.named("inside")) == below.count(True) == recorded
+    assert len(below) == 200
+
+
+def test_a_limit_of_attempts_is_positive(spans: Spans) -> None:
+    app = make_app("postgresql://nowhere/none")
+
+    with pytest.raises(ConfigurationError, match="max_attempts_per_second must be at least 1"):
+        app.enable_tracing(spans.provider, max_attempts_per_second=0)
+
+
 async def test_a_workflow_is_one_trace(new_app: NewApp, spans: Spans, db: Database) -> None:
     app = new_app(allow_plain_returns=True)
     app.enable_tracing(spans.provider)

@@ -3,6 +3,8 @@
 Most attempts of a busy system are not recorded, so what those cost is kept small: decision 0023.
 """
 
+import logging
+import random
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -20,13 +22,46 @@ from opentelemetry.trace import (
     set_span_in_context,
 )
 
+from horsies.clock import monotonic
 from horsies.result import TaskResult
 
 if TYPE_CHECKING:
     from horsies.observability.traces import TracedCall
 
+_logger = logging.getLogger("horsies.traces")
 # The last digit of a traceparent says whether the sender records: the lowest bit of its flags.
 _UNRECORDED = frozenset("02468ace")
+
+
+class SpanLimit:
+    """How many attempts of this process may be recorded in a second; its threads share it."""
+
+    __slots__ = ("_is_told", "_left", "_per_second", "_renewed_at")
+
+    def __init__(self, per_second: int | None) -> None:
+        self._per_second = per_second
+        self._renewed_at = self._left = 0.0
+        self._is_told = False
+
+    def is_reached(self) -> bool:
+        if self._per_second is None:
+            return False
+        now = monotonic()
+        if now - self._renewed_at >= 1.0:
+            self._renewed_at, self._left = now, self._per_second
+        if self._left > 0:
+            return False
+        if not self._is_told:
+            self._is_told = True
+            _logger.info(
+                "more than %d attempts in a second: traces leave out the others, "
+                "see max_attempts_per_second of enable_tracing",
+                self._per_second,
+            )
+        return True
+
+    def count(self) -> None:
+        self._left -= 1
 
 
 class AttemptSpan:
@@ -34,10 +69,15 @@ class AttemptSpan:
 
     __slots__ = ("_recorded", "_token")
 
-    def __init__(self, tracer: Tracer, call: "TracedCall", worker_id: str) -> None:
+    def __init__(
+        self, tracer: Tracer, call: "TracedCall", worker_id: str, limit: SpanLimit
+    ) -> None:
         self._recorded: Span | None = None
         traceparent = call.traceparent
-        if traceparent is not None and traceparent[-1] in _UNRECORDED:
+        is_unrecorded = traceparent is not None and traceparent[-1] in _UNRECORDED
+        if not is_unrecorded and limit.is_reached():
+            traceparent, is_unrecorded = _unrecorded(traceparent), True
+        if traceparent is not None and is_unrecorded:
             # What the sender does not record, its attempts do not: most pass here.
             self._token = context.attach(set_span_in_context(SenderSpan(traceparent)))
             return
@@ -58,6 +98,7 @@ class AttemptSpan:
         )
         if span.is_recording():
             self._recorded = span
+            limit.count()
         self._token = context.attach(set_span_in_context(span))
 
     def returned(self, value: object) -> None:
@@ -95,6 +136,14 @@ class SenderSpan(NonRecordingSpan):
         if self._read is None:
             self._read = _read(self._traceparent)
         return self._read
+
+
+def _unrecorded(traceparent: str | None) -> str:
+    """The same place in a trace, or in one of its own, at which nothing more is recorded."""
+    if traceparent is None:
+        # Never 0, which would be no id.
+        return f"00-{random.getrandbits(128) | 1:032x}-{random.getrandbits(64) | 1:016x}-00"
+    return f"{traceparent[:-2]}00"
 
 
 def _read(traceparent: str) -> SpanContext:

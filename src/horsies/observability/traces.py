@@ -34,12 +34,17 @@ class TracedCall(Protocol):
 class Tracing:
     """Makes spans with the given provider, or with the one that is set globally."""
 
-    def __init__(self, tracer_provider: Any = None) -> None:
+    def __init__(self, tracer_provider: Any, max_attempts_per_second: int | None) -> None:
+        if max_attempts_per_second is not None and max_attempts_per_second < 1:
+            raise ConfigurationError(
+                f"max_attempts_per_second must be at least 1, not {max_attempts_per_second}",
+                help_text="None records every attempt whose sender is recorded",
+            )
         try:
             from opentelemetry import trace
             from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-            from horsies.observability.spans import AttemptSpan
+            from horsies.observability.spans import AttemptSpan, SpanLimit
         except ImportError as error:
             raise ConfigurationError(
                 "traces need the library opentelemetry-api",
@@ -49,6 +54,7 @@ class Tracing:
 
         self._trace = trace
         self._attempt_span = AttemptSpan
+        self._limit = SpanLimit(max_attempts_per_second)
         self._provider = tracer_provider
         self._tracer = trace.get_tracer("horsies", __version__, tracer_provider)
         self._propagator = TraceContextTextMapPropagator()
@@ -70,7 +76,7 @@ class Tracing:
 
     def begin(self, call: TracedCall, worker_id: str) -> "AttemptSpan":
         """Make the span of an attempt the current one, until its `end`."""
-        return self._attempt_span(self._tracer, call, worker_id)
+        return self._attempt_span(self._tracer, call, worker_id, self._limit)
 
     def flush(self) -> None:
         """Hand over the spans that a batch of the provider still holds."""

@@ -165,6 +165,19 @@ class Dispatcher:
                 return
             self._lanes[task.lane - 1].executor.stop(task_id)
 
+    def interrupt(self) -> None:
+        """Hand interruptible tasks back uncounted; the rest runs on."""
+        ids = [
+            task_id
+            for task_id, task in self.running.items()
+            if (definition := self._definition_of(task.task_name)) is not None
+            and definition.interruptible
+        ]
+        if ids:
+            _logger.info("%d interruptible tasks are handed back", len(ids))
+        for task_id in ids:
+            self.stop(task_id, "drain")
+
     def hand_back_waiting(self, *, longer_than_s: float) -> int:
         """Give back what has waited for its slot too long, behind something that takes its time."""
         if self.permits.are_urgent():

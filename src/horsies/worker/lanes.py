@@ -118,6 +118,14 @@ class Lanes:
     all: list[Lane]
     names: list[LaneNames]
 
+    @property
+    def has_abandoned(self) -> bool:
+        """Whether a coroutine that ignores its cancellation still holds the event loop."""
+        return any(
+            isinstance(lane.executor, InLoopExecutor) and lane.executor.abandoned_count
+            for lane in self.all
+        )
+
 
 def make_lanes(
     app: Horsies, settings: WorkerConfig, begun_slots: BegunSlots | None, worker_id: str

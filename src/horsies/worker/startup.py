@@ -82,7 +82,7 @@ async def _serve(
         await app.get_broker().close_async()
     code = 0 if failure is None else _failed(failure)
     _logger.info("worker stopped")
-    if worker.has_abandoned:
+    if worker.lanes.has_abandoned:
         # asyncio would wait for it for ever; everything of ours is written and closed.
         logging.shutdown()
         os._exit(code)

@@ -9,7 +9,6 @@ import psycopg
 from horsies.app import Horsies
 from horsies.database.statement import is_transient
 from horsies.executors.base import ExecutorStartError
-from horsies.executors.in_loop import InLoopExecutor
 from horsies.recovery.begun_slots import BegunSlots, create_begun_slots
 from horsies.recovery.death_watch import DeathWatch
 from horsies.recovery.queue_history import QueueHistory
@@ -56,6 +55,8 @@ class Worker:
     notifications and the liveness lock.
     """
 
+    _start_error: ExecutorStartError | None = None
+
     def __init__(self, app: Horsies, settings: WorkerConfig) -> None:
         self._app = app
         self.context = context = WorkerContext(
@@ -66,15 +67,13 @@ class Worker:
         self.ready = asyncio.Event()
         # Peers must know a worker before it holds anything: killed, it would be a stranger to them.
         self._may_claim = asyncio.Event()
-        self._start_error: ExecutorStartError | None = None
         self._changed = asyncio.Event()
         self._session_address = app.get_broker().database.session_address
         self._outage = Outage()
 
         self._claiming = self._connect("horsies claim", 10.0)
-        self._finishing = self._connect(
-            "horsies finish", 1.0
-        )  # results do not wait for locked rows
+        # Results do not wait for locked rows.
+        self._finishing = self._connect("horsies finish", 1.0)
         self._serving = self._connect("horsies service", 10.0)
         worker_id = context.identity.worker_id
         self.observers = observers = Observers(app, context)
@@ -103,9 +102,8 @@ class Worker:
         )
         self._buffer = Buffer(self._claiming, context.identity, self.lanes.all, self._dispatcher)
         self._holdings = Holdings(self._buffer, self._dispatcher, self._completer)
-        signs = Signs(
-            (self._claiming, self._finishing), (self._may_claim, self.ready), self.stopping
-        )
+        started = (self._may_claim, self.ready)
+        signs = Signs((self._claiming, self._finishing), started, self.stopping)
         self.vitals = Vitals(
             context,
             self.loop_watch,
@@ -267,14 +265,6 @@ class Worker:
         else:
             begun_slots.remove()
 
-    @property
-    def has_abandoned(self) -> bool:
-        """Whether a coroutine that ignores its cancellation still holds the event loop."""
-        return any(
-            isinstance(lane.executor, InLoopExecutor) and lane.executor.abandoned_count
-            for lane in self.lanes.all
-        )
-
     def describe(self) -> str:
         """Say what the worker is doing, for an operator who sends SIGUSR1."""
         running = list(self._dispatcher.running.values())
@@ -305,11 +295,11 @@ class Worker:
             async with asyncio.timeout(self.context.settings.drain_timeout_s):
                 await self._until_free_or_stopped()
         except TimeoutError:
-            self._interrupt()
+            self._dispatcher.interrupt()
             await self._until_free_or_stopped()
         if running:
             _logger.warning("stopping now: %d running tasks are ended", len(running))
-            self._interrupt()
+            self._dispatcher.interrupt()
             self._dispatcher.give_back_accepted()
             for lane in self.lanes.all:
                 await lane.executor.close(kill=True)
@@ -318,19 +308,6 @@ class Worker:
         while self._dispatcher.running and not self.stopping_now.is_set():
             self._changed.clear()
             await self._changed.wait()
-
-    def _interrupt(self) -> None:
-        """Hand interruptible tasks back uncounted; the rest runs on."""
-        ids = [
-            task_id
-            for task_id, task in self._dispatcher.running.items()
-            if (definition := self._app.definition(task.task_name)) is not None
-            and definition.interruptible
-        ]
-        if ids:
-            _logger.info("%d interruptible tasks are handed back", len(ids))
-        for task_id in ids:
-            self._dispatcher.stop(task_id, "drain")
 
     def _on_slot_freed(self) -> None:
         if self.context.settings.stops_after_one and not self.stopping.is_set():
