@@ -45,8 +45,10 @@ def observability(turns: Turns) -> Iterator[Figure]:
     unwatched = rate(found["unwatched"])
     yield Figure("unwatched drain", unwatched, "tasks/s", "", None, _detail(found["unwatched"]))
     for name, what in (("metrics", "metrics on"), ("watched", "metrics and traces")):
-        runs = found[name]
-        yield at_least(what, rate(runs), "tasks/s", 0.95 * unwatched, _detail(runs))
+        # Of each turn by itself: from turn to turn this machine's speed varies by a third.
+        shares = [a.rate / b.rate for a, b in zip(found[name], found["unwatched"], strict=True)]
+        detail = f"{rate(found[name]):,.0f} tasks/s, {_detail(found[name])}"
+        yield at_least(f"{what}, share of unwatched", 100 * middle(shares), "%", 95, detail)
     runs = found["traced"]
     yield Figure("metrics and traces without limit", rate(runs), "tasks/s", "", None, _detail(runs))
     yield from _added(middle([_cpu_us(one) for one in found["unwatched"]]))

@@ -74,12 +74,12 @@ class AttemptSpan:
     ) -> None:
         self._recorded: Span | None = None
         traceparent = call.traceparent
-        is_unrecorded = traceparent is not None and traceparent[-1] in _UNRECORDED
-        if not is_unrecorded and limit.is_reached():
-            traceparent, is_unrecorded = _unrecorded(traceparent), True
-        if traceparent is not None and is_unrecorded:
-            # What the sender does not record, its attempts do not: most pass here.
+        if traceparent is not None and traceparent[-1] in _UNRECORDED:
+            # What the sender does not record, its attempts do not.
             self._token = context.attach(set_span_in_context(SenderSpan(traceparent)))
+            return
+        if limit.is_reached():
+            self._token = context.attach(_UNTRACED)
             return
         parent = None if traceparent is None else set_span_in_context(SenderSpan(traceparent))
         # By hand: start_as_current_span doubles what a span costs.
@@ -138,12 +138,13 @@ class SenderSpan(NonRecordingSpan):
         return self._read
 
 
-def _unrecorded(traceparent: str | None) -> str:
-    """The same place in a trace, or in one of its own, at which nothing more is recorded."""
-    if traceparent is None:
-        # Never 0, which would be no id.
-        return f"00-{random.getrandbits(128) | 1:032x}-{random.getrandbits(64) | 1:016x}-00"
-    return f"{traceparent[:-2]}00"
+# A place in no trace, below which nothing is recorded; an id is never 0.
+_UNTRACED = set_span_in_context(
+    NonRecordingSpan(
+        SpanContext(random.getrandbits(128) | 1, random.getrandbits(64) | 1, is_remote=False)
+    ),
+    context.Context(),
+)
 
 
 def _read(traceparent: str) -> SpanContext:

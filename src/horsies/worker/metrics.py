@@ -42,21 +42,24 @@ class WorkerMetrics:
     def claimed(self, tasks: Sequence[HeldTask]) -> None:
         """A claim is committed: how long had its tasks been due?"""
         self.claim_sizes.observe(len(tasks))
-        claim, claimed_at = "", _NEVER
+        claim, claimed_at, due, waited_s = "", _NEVER, "", 0.0
         name, queue, waits = "", "", list[float]()
         read = datetime.fromisoformat
         for task in tasks:
-            try:
-                if task.claim != claim:  # a claim has one instant for hundreds of tasks
-                    claimed_at = read(task.claim)
-                    claim = task.claim
-                waited = claimed_at - read(task.enqueued_at)
-            except ValueError:  # a row by hand, due since ever
-                continue
+            # A claim and a bulk send have each one instant for hundreds of tasks.
+            if task.enqueued_at != due or task.claim != claim:
+                due = ""
+                try:
+                    if task.claim != claim:
+                        claimed_at, claim = read(task.claim), task.claim
+                    waited_s = (claimed_at - read(task.enqueued_at)).total_seconds()
+                except ValueError:  # a row by hand, due since ever
+                    continue
+                due = task.enqueued_at
             if task.task_name != name or task.queue_name != queue:  # most are like the last one
                 self._waited(name, queue, waits)
                 name, queue, waits = task.task_name, task.queue_name, []
-            waits.append(waited.total_seconds())
+            waits.append(waited_s)
         self._waited(name, queue, waits)
 
     def _waited(self, name: str, queue: str, waits: list[float]) -> None:
@@ -66,17 +69,22 @@ class WorkerMetrics:
     def recorded(self, ended: Sequence[Recorded]) -> None:
         """Ends are committed."""
         self.write_sizes.observe(len(ended))
-        name, queue, series, runs = "", "", _Series(), list[float]()
+        name, queue, how, count, runs = "", "", "", 0, list[float]()
         for completion, outcome, _ in ended:
             task = completion.task
-            if task.task_name != name or task.queue_name != queue:
-                series.runs.observe_all(runs)
-                name, queue, runs = task.task_name, task.queue_name, []
-                series = self._of(name, queue)
-            series.ended[outcome] = series.ended.get(outcome, 0) + 1
+            if task.task_name != name or task.queue_name != queue or outcome != how:
+                self._ended(name, queue, how, count, runs)
+                name, queue, how, count, runs = task.task_name, task.queue_name, outcome, 0, []
+            count += 1
             if completion.duration_s is not None:
                 runs.append(completion.duration_s)
-        series.runs.observe_all(runs)
+        self._ended(name, queue, how, count, runs)
+
+    def _ended(self, name: str, queue: str, how: str, count: int, runs: list[float]) -> None:
+        if count:
+            series = self._of(name, queue)
+            series.ended[how] = series.ended.get(how, 0) + count
+            series.runs.observe_all(runs)
 
     def _of(self, task_name: str, queue_name: str) -> _Series:
         found = self._series.get((task_name, queue_name))
