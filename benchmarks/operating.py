@@ -33,7 +33,7 @@ where status = 'COMPLETED' and abs(hashtext(id)) % 1000 = 0
 
 
 def observability(turns: Turns) -> Iterator[Figure]:
-    """The same drain unwatched, with metrics, and with metrics and traces of all senders."""
+    """The same rows, each sent under a span, by workers that are watched more and more."""
     count = 60_000
     number = turns.count(count)
     found: dict[str, list[Drained]] = turns.in_turn(
@@ -74,9 +74,8 @@ def _drain(url: str, count: int, *options: str, traced: str | None = None) -> Dr
         environment["HORSIES_BENCH_TRACED"] = traced
     with environ(environment), sending(url), connect(url) as connection:
         ours.fill(url, "noop", count)
-        if traced is not None:
-            connection.execute(_CARRY.encode())
-        # All begin alike: that update has left a dead row for each task, and full index pages.
+        connection.execute(_CARRY.encode())
+        # That update has left a dead row for each task, and full index pages.
         connection.execute("vacuum full horsies_tasks")
         ours.settle(connection)
         return ours.work_off(url, count, *options)

@@ -65,6 +65,12 @@ def is_child(span: ReadableSpan, of: ReadableSpan) -> bool:
     return span.parent is not None and (span.parent.trace_id, span.parent.span_id) == ids(of)
 
 
+def look_inside(spans: Spans) -> bool:
+    """Whether a span that a task makes is recorded."""
+    with spans.provider.get_tracer("shop").start_as_current_span("inside") as span:
+        return span.get_span_context().trace_flags.sampled
+
+
 async def test_each_attempt_continues_the_trace_of_its_send(
     new_app: NewApp, spans: Spans, db: Database
 ) -> None:
@@ -127,28 +133,31 @@ async def test_what_the_sender_does_not_record_its_attempts_do_not(
     assert [span.name for span in spans.exporter.get_finished_spans()] == ["inside", "run look"]
 
 
+@pytest.mark.parametrize("name", ["in the loop", "in threads"])
 async def test_beyond_its_limit_a_process_records_neither_attempts_nor_what_is_below_them(
-    new_app: NewApp, spans: Spans, db: Database
+    new_app: NewApp, spans: Spans, db: Database, name: str
 ) -> None:
     app = new_app(allow_plain_returns=True)
     app.enable_tracing(spans.provider, max_attempts_per_second=1)
     below: list[bool] = []
 
-    @app.task("look")
-    async def look(_number: int) -> None:
-        with spans.provider.get_tracer("shop").start_as_current_span("inside") as span:
-            below.append(span.get_span_context().trace_flags.sampled)
+    @app.task("in the loop")
+    async def in_loop(_number: int) -> None:
+        below.append(look_inside(spans))
 
+    @app.task("in threads", execution="blocking")
+    def in_threads(_number: int) -> None:
+        below.append(look_inside(spans))
+
+    task = app.tasks[name]
     with spans.provider.get_tracer("shop").start_as_current_span("checkout"):
-        sent = good(await look.send_many_async((number,) for number in range(100)))
-    unsent = [
-        db.insert(task_name="look", args="[1]", enqueued_at=LONG_AGO) for _ in range(100)
-    ]  # fmt: skip
+        sent = good(await task.send_many_async((number,) for number in range(100)))
+    unsent = [db.insert(task_name=name, args="[1]", enqueued_at=LONG_AGO) for _ in range(100)]
     async with working(app):
         for task_id in (*(handle.task_id for handle in sent), *unsent):
             await app.handle(task_id).get_async(20_000)
 
-    recorded = len(spans.named("run look"))
+    recorded = len(spans.named(f"run {name}"))
     assert 1 <= recorded < 50  # one, and one more for each second that this took
     assert len(spans.named("inside")) == below.count(True) == recorded
     assert len(below) == 200

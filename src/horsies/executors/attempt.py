@@ -60,7 +60,7 @@ def _run(
         args, kwargs = decoded.ok_value
         if host.begun is not None:
             host.begun.begin(call.slot)
-        span = host.begin_span(call)
+        span = host.begin_span(call, started_at)
         try:
             value = _called(definition, host, running, args, kwargs)
             if span is not None:
@@ -112,7 +112,7 @@ async def _run_async(
         args, kwargs = decoded.ok_value
         if host.begun is not None:
             host.begun.begin(call.slot)
-        span = host.begin_span(call)
+        span = host.begin_span(call, started_at)
         try:
             coroutine = _called(definition, host, running, args, kwargs)
             if call.soft_timeout_ms is not None:

@@ -62,6 +62,7 @@ class InLoopExecutor(LocalExecutor[_Run]):
         # No call inherits context variables from the call that ended before it.
         self._context = contextvars.copy_context()
         self._host = Host(self._definitions)
+        self._context.run(self._host.leave_out)
         end_forked_copies_of(self._loop)
         hide_own_tasks(self._loop)
 

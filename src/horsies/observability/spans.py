@@ -6,6 +6,7 @@ Most attempts of a busy system are not recorded, so what those cost is kept smal
 import logging
 import random
 from contextlib import suppress
+from contextvars import Token
 from typing import TYPE_CHECKING
 
 from opentelemetry import context
@@ -22,7 +23,6 @@ from opentelemetry.trace import (
     set_span_in_context,
 )
 
-from horsies.clock import monotonic
 from horsies.result import TaskResult
 
 if TYPE_CHECKING:
@@ -43,10 +43,9 @@ class SpanLimit:
         self._renewed_at = self._left = 0.0
         self._is_told = False
 
-    def is_reached(self) -> bool:
+    def is_reached(self, now: float) -> bool:
         if self._per_second is None:
             return False
-        now = monotonic()
         if now - self._renewed_at >= 1.0:
             self._renewed_at, self._left = now, self._per_second
         if self._left > 0:
@@ -78,10 +77,11 @@ class AttemptSpan:
             # What the sender does not record, its attempts do not.
             self._token = context.attach(set_span_in_context(SenderSpan(traceparent)))
             return
-        if limit.is_reached():
-            self._token = context.attach(_UNTRACED)
-            return
-        parent = None if traceparent is None else set_span_in_context(SenderSpan(traceparent))
+        parent = (
+            context.Context()  # not below what may be current here: a trace of its own
+            if traceparent is None
+            else set_span_in_context(SenderSpan(traceparent))
+        )
         # By hand: start_as_current_span doubles what a span costs.
         span = tracer.start_span(
             f"run {call.task_name}",
@@ -123,6 +123,16 @@ class AttemptSpan:
         span.set_status(Status(StatusCode.ERROR, error_type))
 
 
+class LeftOut(AttemptSpan):
+    """An attempt beyond the limit: neither it nor what is below it is recorded."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        self._recorded = None
+        self._token = leave_out()
+
+
 class SenderSpan(NonRecordingSpan):
     """The span that a row carries, `00-<trace id>-<span id>-<flags>`: read once someone asks."""
 
@@ -136,6 +146,11 @@ class SenderSpan(NonRecordingSpan):
         if self._read is None:
             self._read = _read(self._traceparent)
         return self._read
+
+
+def leave_out() -> "Token[context.Context]":
+    """Record nothing from here on in this context, until a span is made current."""
+    return context.attach(_UNTRACED)
 
 
 # A place in no trace, below which nothing is recorded; an id is never 0.

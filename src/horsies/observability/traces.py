@@ -44,7 +44,7 @@ class Tracing:
             from opentelemetry import trace
             from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-            from horsies.observability.spans import AttemptSpan, SpanLimit
+            from horsies.observability import spans
         except ImportError as error:
             raise ConfigurationError(
                 "traces need the library opentelemetry-api",
@@ -53,8 +53,8 @@ class Tracing:
         from horsies.version import __version__
 
         self._trace = trace
-        self._attempt_span = AttemptSpan
-        self._limit = SpanLimit(max_attempts_per_second)
+        self._spans = spans
+        self._limit = spans.SpanLimit(max_attempts_per_second)
         self._provider = tracer_provider
         self._tracer = trace.get_tracer("horsies", __version__, tracer_provider)
         self._propagator = TraceContextTextMapPropagator()
@@ -74,9 +74,20 @@ class Tracing:
         kind = self._trace.SpanKind.PRODUCER
         return self._tracer.start_as_current_span(what, kind=kind, attributes=attributes)
 
-    def begin(self, call: TracedCall, worker_id: str) -> "AttemptSpan":
-        """Make the span of an attempt the current one, until its `end`."""
-        return self._attempt_span(self._tracer, call, worker_id, self._limit)
+    def begin(
+        self, call: TracedCall, worker_id: str, now: float, *, is_left_out: bool
+    ) -> "AttemptSpan | None":
+        """Make the span of an attempt the current one, until its `end`.
+
+        Beyond the limit none, where all that no span is made for `is_left_out` anyway.
+        """
+        if self._limit.is_reached(now):
+            return None if is_left_out else self._spans.LeftOut()
+        return self._spans.AttemptSpan(self._tracer, call, worker_id, self._limit)
+
+    def leave_out(self) -> None:
+        """Record nothing in this context but attempts and what is below them."""
+        self._spans.leave_out()
 
     def flush(self) -> None:
         """Hand over the spans that a batch of the provider still holds."""
