@@ -21,9 +21,8 @@ from horsies.scheduling.finding import (
     refused,
     unknown_schedule,
 )
-from horsies.scheduling.next_run import calculate_next_run
 from horsies.scheduling.sending import ScheduleSendingApp
-from horsies.scheduling.slots import config_hash, first_slot
+from horsies.scheduling.slots import config_hash, first_slot, following_slot
 from horsies.scheduling.statements import (
     ScheduleRun,
     SlotRun,
@@ -88,9 +87,7 @@ def next_runs_steps(app: ScheduleSendingApp, name: str, count: int) -> Steps[lis
     following = row.next_run_at
     while following is not None and len(found) < count:
         found.append(following)
-        following = calculate_next_run(schedule.pattern, following, schedule.timezone)
-        if schedule.end_at is not None and following > schedule.end_at:
-            break
+        following = following_slot(schedule, following)
     return found
 
 
@@ -205,7 +202,10 @@ def _put(app: ScheduleSendingApp, schedule: AnySchedule, *, is_new: bool) -> Ste
     put = add_schedule if is_new else change_schedule
     first = first_slot(schedule, now)
     if is_new and first is None:
-        raise refused("it would never run: its end has passed, or comes before its first slot")
+        raise refused(
+            "it would never run: its end has passed, or comes before its first slot, "
+            "or the calendar ends before that"
+        )
     ((outcome,),) = yield put(
         owner_of(app), schedule.name, definition, first, config_hash(schedule)
     )

@@ -29,7 +29,7 @@ def first_slot(schedule: AnySchedule, now: datetime) -> datetime | None:
     start = now
     if schedule.start_at is not None and schedule.start_at > now:
         start = schedule.start_at - timedelta(microseconds=1)
-    return _following(schedule, start)
+    return following_slot(schedule, start)
 
 
 def due_slots(schedule: AnySchedule, next_run_at: datetime, now: datetime) -> Due:
@@ -39,14 +39,14 @@ def due_slots(schedule: AnySchedule, next_run_at: datetime, now: datetime) -> Du
     if schedule.start_at is not None and next_run_at < schedule.start_at:
         return Due([], first_slot(schedule, now))  # its start was put off
     if not schedule.catch_up_missed:
-        following = _following(schedule, next_run_at)
+        following = following_slot(schedule, next_run_at)
         missed = following if following is not None and following <= now else None
-        return Due([next_run_at], _following(schedule, now), missed)
+        return Due([next_run_at], following_slot(schedule, now), missed)
     slots = [next_run_at]
-    following = _following(schedule, next_run_at)
+    following = following_slot(schedule, next_run_at)
     while following is not None and following <= now and len(slots) < schedule.max_catch_up_runs:
         slots.append(following)
-        following = _following(schedule, following)
+        following = following_slot(schedule, following)
     return Due(slots, following)
 
 
@@ -68,6 +68,10 @@ def config_hash(schedule: AnySchedule) -> str:
     return hashlib.sha256(text).hexdigest()
 
 
-def _following(schedule: AnySchedule, instant: datetime) -> datetime | None:
-    found = calculate_next_run(schedule.pattern, instant, schedule.timezone)
+def following_slot(schedule: AnySchedule, instant: datetime) -> datetime | None:
+    """The first slot after an instant; None after the end of the schedule."""
+    try:
+        found = calculate_next_run(schedule.pattern, instant, schedule.timezone)
+    except OverflowError:  # it would be after the year 9999: never
+        return None
     return None if schedule.end_at is not None and found > schedule.end_at else found

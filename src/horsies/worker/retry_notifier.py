@@ -7,6 +7,9 @@ from horsies.clock import monotonic
 from horsies.database.notifications import notify, queue_channel
 from horsies.worker.service_connection import ServiceConnection
 
+# Beyond these, polls and looks ahead find what is due: memory must not grow with what has failed.
+_MAX_PENDING = 10_000
+
 
 class RetryNotifier:
     """Due times of the retries this worker has scheduled."""
@@ -17,6 +20,8 @@ class RetryNotifier:
         self._wake = asyncio.Event()
 
     def add(self, task_id: str, queue_name: str, after_s: float) -> None:
+        if len(self._due) >= _MAX_PENDING:
+            return
         heapq.heappush(self._due, (monotonic() + after_s, task_id, queue_name))
         self._wake.set()
 

@@ -69,6 +69,17 @@ async def test_list_tells_what_runs_when(new_app: NewApp, db: Database) -> None:
     assert (off.name, off.is_enabled, off.next_run_at) == ("off", False, None)
 
 
+async def test_a_schedule_that_begins_after_the_calendar_ends_is_refused(
+    new_app: NewApp, db: Database
+) -> None:
+    late = schedule("late", start_at=datetime(9999, 12, 31, 23, 59, tzinfo=UTC))
+
+    error = bad(await app_with(new_app).schedules.add_async(late))
+
+    assert "it would never run" in error.message
+    assert db.value("select count(*) from horsies_schedule_state") == 0
+
+
 def test_next_runs_are_an_hour_apart(new_app: NewApp) -> None:
     runs = good(app_with(new_app, schedule()).schedules.next_runs("hourly", 3))
 

@@ -153,6 +153,16 @@ def test_start_is_a_possible_slot_and_the_end_too() -> None:
 
 
 @pytest.mark.parametrize(
+    "pattern",
+    [IntervalSchedule(hours=5), DailySchedule(time=NINE), CronSchedule(expression="0 5 * * *")],
+)
+def test_a_slot_after_the_last_year_of_the_calendar_never_comes(pattern: Any) -> None:
+    late = schedule(pattern=pattern, start_at=datetime(9999, 12, 31, 23, tzinfo=UTC))
+
+    assert first_slot(late, datetime(2030, 1, 1, tzinfo=UTC)) is None
+
+
+@pytest.mark.parametrize(
     ("pattern", "words"),
     [
         (IntervalSchedule(seconds=1), "every second"),
