@@ -1,6 +1,7 @@
 """Many tasks, several workers: each runs once, caps and priorities hold, memory stays flat."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import psutil
@@ -96,19 +97,21 @@ def test_better_queue_is_emptied_first(start_worker: Start, load: Load, db: Data
     assert last_main <= first_low
 
 
-@pytest.mark.slow
 @pytest.mark.seed("S15")
 def test_waiting_tasks_are_shared_between_workers(
-    start_worker: Start, load: Load, db: Database
+    start_worker: Start, load: Load, db: Database, gate: Path
 ) -> None:
     app = load(prefetch_buffer=0)
-    workers = [start_worker("--processes", "1", prefetch_buffer=0).wait_ready() for _ in range(2)]
+    for _ in range(2):
+        start_worker("--processes", "1", prefetch_buffer=0)
 
-    good(app.record.send_many((number, 0.2) for number in range(10)))
-    eventually(lambda: all_completed(db, 10), within=20)
+    good(app.hold.send_many((str(gate),) for _ in range(3)))
+    eventually(lambda: db.statuses() == {"RUNNING": 2, "PENDING": 1}, within=20)
+    holders = db.value("select count(distinct claimed_by_worker_id) from horsies_tasks")
+    gate.touch()
+    eventually(lambda: all_completed(db, 3), within=20)
 
-    shares = db.execute("select worker_id, count(*) from horsies_task_attempts group by 1")
-    assert len(shares) == len(workers) == 2
+    assert holders == 2
 
 
 def family_memory_mb(pid: int) -> float:
