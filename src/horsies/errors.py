@@ -253,11 +253,14 @@ def _user_location() -> SourceLocation | None:
     return None
 
 
-def _is_foreign(filename: str) -> bool:
-    return filename.startswith(_foreign_starts())
-
-
 @cache  # a broken workflow of 10,000 nodes has as many errors, each with its place
+def _is_foreign(filename: str) -> bool:
+    # Also behind a link: pipx and uv call console scripts through one.
+    foreign = _foreign_starts()
+    return filename.startswith(foreign) or os.path.realpath(filename).startswith(foreign)
+
+
+@cache
 def _foreign_starts() -> tuple[str, ...]:
     # Console scripts are foreign too: a frame in `bin/horsies` does not help the user.
     installed = map(sysconfig.get_path, ("stdlib", "purelib", "platlib", "scripts"))

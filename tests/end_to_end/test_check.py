@@ -2,6 +2,7 @@
 
 import queue
 import re
+import subprocess
 from pathlib import Path
 from typing import NamedTuple
 
@@ -9,7 +10,7 @@ import pytest
 
 from horsies import ConfigurationError, ErrorCode
 from horsies.worker import child_main
-from support.command import run_horsies, write_project
+from support.command import COMMAND, run_horsies, write_project
 
 URL = "postgresql://nobody@127.0.0.1:1/nowhere"
 IMPORTS = f"""from horsies import *
@@ -104,6 +105,20 @@ def test_a_wrong_app_is_refused_with_code_place_and_cure(case: Wrong, tmp_path: 
         assert case.source.splitlines()[int(place[2]) - 1].startswith(case.place)
     else:
         assert "-->" not in done.stderr, "no place is better than a wrong one"
+
+
+def test_a_command_called_through_a_link_is_no_place_of_the_users_code(tmp_path: Path) -> None:
+    """As pipx and uv install it."""
+    project = write_project(tmp_path, {"queue_app.py": "nothing = 1\n"})
+    link = tmp_path / "horsies"
+    link.symlink_to(COMMAND)
+
+    done = subprocess.run(
+        [link, "check", "queue_app"], cwd=project, capture_output=True, text=True, check=False
+    )
+
+    assert "error[HRS-206]" in done.stderr
+    assert "-->" not in done.stderr
 
 
 def test_several_broken_files_are_reported_at_once(tmp_path: Path) -> None:

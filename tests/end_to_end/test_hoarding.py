@@ -11,8 +11,11 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(120)]
 def test_ten_long_tasks_after_short_ones_are_shared_by_two_workers(database_url: str) -> None:
     with scene(database_url) as play:
         for _ in range(2):
-            play.wait_ready(play.start_worker("--processes", "1"))
-        play.send_many("child", range(300))
+            play.start_worker("--processes", "1")
+        play.send_many("child", range(2), -1)
+        eventually(lambda: len(play.begun()) == 2, within=30)  # both have their child
+        play.open_gate()
+        play.send_many("child", range(2, 300))
         play.wait_until_all_ended(within=30)
 
         play.send_many("slow_child", range(300, 310), 0.5)

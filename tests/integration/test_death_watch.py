@@ -2,6 +2,7 @@
 
 import os
 import uuid
+from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime, timedelta
@@ -16,9 +17,8 @@ from horsies.database.statement import run_blocking
 from horsies.recovery.begun_slots import BegunSlots, create_begun_slots, find_begun_slots
 from horsies.recovery.death_watch import DeathWatch
 from horsies.recovery.process_identity import process_started_at
-from horsies.recovery.telling import Tell
 from horsies.worker.service_connection import ServiceConnection
-from horsies.worker.statements import hold_worker_lock
+from horsies.worker.statements import hold_worker_lock, insert_worker_state
 from support.database import Database
 from support.eventually import eventually_async
 
@@ -31,12 +31,12 @@ async def new_watch(database_url: str) -> AsyncIterator[NewWatch]:
     """Watches of the host `here`, each of a worker with a session of its own."""
     async with AsyncExitStack() as opened:
 
-        def new(host_key: str = "here", tell: Tell | None = None) -> DeathWatch:
+        def new(host_key: str = "here", **options: Any) -> DeathWatch:
             address, resilience = Address(database_url, None), WorkerResilienceConfig()
             link = ServiceConnection(address, "horsies test", resilience)
             opened.push_async_callback(link.close)
             return DeathWatch(
-                link, RecoveryConfig(), host_key=host_key, own_id="the watcher", tell=tell
+                link, RecoveryConfig(), host_key=host_key, own_id="the watcher", **options
             )
 
         yield new
@@ -54,9 +54,14 @@ def begun_slots() -> Iterator[BegunSlots]:
 
 def insert_worker(db: Database, worker_id: str, pid: int = NO_PROCESS, **columns: Any) -> None:
     """A snapshot of a worker whose session is gone."""
-    values = {"hostname": "h", "host_key": "here", "pid_started_at": process_started_at(pid)}
+    values: dict[str, Any] = {
+        "hostname": "h",
+        "host_key": "here",
+        "pid_started_at": process_started_at(pid),
+        "snapshot_at": datetime.now(UTC),
+    }
     db.insert(
-        "horsies_worker_states", worker_id=worker_id, snapshot_at=datetime.now(UTC), pid=pid,
+        "horsies_worker_states", worker_id=worker_id, pid=pid,
         processes=1, queues=["default"], max_claim_batch=0, max_claim_per_worker=0,
         worker_started_at=datetime.now(UTC), holds_lock=True, **values | columns,
     )  # fmt: skip
@@ -151,3 +156,25 @@ async def test_one_worker_of_a_host_watches_until_its_session_ends(
 
     await eventually_async(takes_over)
     assert db.status(run) == "FAILED"
+
+
+def is_alone(db: Database) -> bool:
+    """What the watcher learns when it stores a snapshot."""
+    columns: defaultdict[str, Any] = defaultdict(
+        lambda: None, worker_id="the watcher", hostname="h", pid=1, processes=1, queues=[],
+        tasks_running=0, tasks_claimed=0, max_claim_batch=0, max_claim_per_worker=0,
+        worker_started_at=datetime.now(UTC), holds_lock=True,
+    )  # fmt: skip
+    (stored,) = run_blocking(db.connection, insert_worker_state(columns))
+    return stored.is_alone
+
+
+async def test_a_worker_looks_less_often_while_no_other_was_seen_lately(
+    db: Database, new_watch: NewWatch
+) -> None:
+    watch = new_watch(is_alone=lambda: is_alone(db))
+    insert_worker(db, "old", snapshot_at=datetime.now(UTC) - timedelta(minutes=3))
+    before = watch.interval_s
+    insert_worker(db, "peer")
+
+    assert (before, watch.interval_s) == (5.0, 2.0)

@@ -6,6 +6,7 @@ gone from this host; elsewhere they wait for the heartbeat threshold: user code 
 """
 
 import logging
+from collections.abc import Callable
 from datetime import timedelta
 
 from horsies.config import RecoveryConfig
@@ -32,7 +33,6 @@ class DeathWatch:
     """One per worker; whichever notices a death first settles it for all."""
 
     name = "death watch"
-    interval_s = 2.0
 
     def __init__(
         self,
@@ -42,17 +42,24 @@ class DeathWatch:
         host_key: str,
         own_id: str,
         is_electable: bool = True,
+        is_alone: Callable[[], bool] = lambda: False,
         tell: Tell | None = None,
     ) -> None:
         self._connection = connection
         self._config = config
         self._host_key = host_key
         self._own_id = own_id
+        self._is_alone = is_alone
         self._tell = tell
         # One watch per host is enough, and there must be one: only there does a pid tell.
         self._office = f"death watch:{host_key}" if is_electable else None
         self._settled: set[str] = set()
         self._is_first = True
+
+    @property
+    def interval_s(self) -> float:
+        """Seldom where nobody else was seen lately: only one that comes and dies can be missed."""
+        return 5.0 if self._is_alone() else 2.0
 
     async def run_once(self) -> int:
         """Look once, if this worker is the elected one; return how many tasks were recovered."""

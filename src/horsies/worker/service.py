@@ -18,7 +18,9 @@ class Service(Protocol):
     """One pass, and how often there is one."""
 
     name: str
-    interval_s: float
+
+    @property
+    def interval_s(self) -> float: ...
 
     async def run_once(self) -> object: ...
 

@@ -54,6 +54,7 @@ class Snapshots:
         self._task_names = list(task_names)
         self._names_told_at: float | None = None
         self._is_drained = False
+        self.is_alone = False
         self._process = psutil.Process(os.getpid())
         config, settings, queues = context.config, context.settings, context.queues
         self._fixed: dict[str, object] = {
@@ -94,9 +95,10 @@ class Snapshots:
             "task_names": self._names_if_due(),
             "slots": Jsonb(self._holdings.dispatcher.slots()),
         }
-        ((is_drained,),) = await self._connection.run(insert_worker_state(columns))
+        (stored,) = await self._connection.run(insert_worker_state(columns))
+        self.is_alone = stored.is_alone
         self._events.on_stored()
-        if is_drained and not self._is_drained:
+        if stored.is_drained and not self._is_drained:
             self._is_drained = True
             _logger.info("an operator asked this worker to drain")
             self._events.on_drain()

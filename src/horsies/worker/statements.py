@@ -298,8 +298,13 @@ def beat(
     )
 
 
-def insert_worker_state(columns: Mapping[str, object]) -> Statement[Scalar]:
-    return Statement(query("worker", "insert_worker_state"), columns, Scalar)
+class StoredSnapshot(NamedTuple):
+    is_drained: bool
+    is_alone: bool
+
+
+def insert_worker_state(columns: Mapping[str, object]) -> Statement[StoredSnapshot]:
+    return Statement(query("worker", "insert_worker_state"), columns, StoredSnapshot)
 
 
 def hold_worker_lock(worker_id: str) -> Statement[Scalar]:

@@ -220,20 +220,21 @@ class Worker:
         return [group.create_task(firing, name="scheduler")]
 
     def _services(self, *, holds_lock: bool) -> list[Service]:
+        snapshots = Snapshots(
+            self.context,
+            self._serving,
+            self._holdings,
+            SnapshotEvents(on_stored=self._may_claim.set, on_drain=self.stop),
+            holds_lock=holds_lock,
+            task_names=self._app.list_tasks(),
+        )
         return [
-            Snapshots(
-                self.context,
-                self._serving,
-                self._holdings,
-                SnapshotEvents(on_stored=self._may_claim.set, on_drain=self.stop),
-                holds_lock=holds_lock,
-                task_names=self._app.list_tasks(),
-            ),
+            snapshots,
             HandBack(self._dispatcher),
             NodeMarks(self._serving, self._dispatcher),
             ProgressReports(self._serving, self.lanes.all, self._dispatcher),
             *unknown_tasks_reports(self._app, self._serving, self.context.queues),
-            *_recovery_services(self, self._serving, is_electable=holds_lock),
+            *_recovery_services(self, self._serving, snapshots, is_electable=holds_lock),
         ]
 
     async def _flush(self, completing: asyncio.Task[None]) -> None:
@@ -344,7 +345,7 @@ class Worker:
 
 
 def _recovery_services(
-    worker: Worker, connection: ServiceConnection, *, is_electable: bool
+    worker: Worker, connection: ServiceConnection, snapshots: Snapshots, *, is_electable: bool
 ) -> list[Service]:
     config, identity, observers = worker.context.config, worker.context.identity, worker.observers
     calls = observers.hook_calls
@@ -365,6 +366,7 @@ def _recovery_services(
             host_key=identity.host_key,
             own_id=identity.worker_id,
             is_electable=is_electable,
+            is_alone=lambda: snapshots.is_alone,
             tell=tell,
         ),
     ]

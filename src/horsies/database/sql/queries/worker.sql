@@ -11,7 +11,9 @@ values (%(worker_id)s, horsies_now(), %(hostname)s, %(pid)s, %(processes)s, %(qu
     %(max_claim_per_worker)s, %(cluster_wide_cap)s, %(queue_priorities)s, %(queue_max_concurrency)s, %(recovery_config)s,
     %(worker_started_at)s, %(pid_started_at)s, %(holds_lock)s, %(host_key)s, %(task_names)s,
     %(version)s, %(slots)s)
-returning exists (select from horsies_worker_drains d where d.worker_id = %(worker_id)s) as is_drained;
+returning exists (select from horsies_worker_drains d where d.worker_id = %(worker_id)s) as is_drained,
+    not exists (select from horsies_worker_states s
+        where s.snapshot_at >= horsies_now() - interval '2 minutes' and s.worker_id <> %(worker_id)s) as is_alone;
 
 -- name: hold_worker_lock
 select pg_try_advisory_lock(horsies_lock_key('worker:' || %(worker_id)s));
