@@ -2,7 +2,6 @@
 
 import logging
 import os
-import threading
 from collections.abc import Awaitable, Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
@@ -28,6 +27,7 @@ from horsies.config import AppConfig, ExceptionMapper
 from horsies.config.sources import make_config
 from horsies.errors import HorsiesError, SourceLocation
 from horsies.executors.middleware import Middleware
+from horsies.locks import ForkSafeLock
 from horsies.observability.events import FailedEvent
 from horsies.observability.hooks import EventHooks
 from horsies.observability.traces import Tracing
@@ -131,7 +131,7 @@ class Horsies:
         self.worker_start_hooks: list[WorkerHook] = []
         self.worker_stop_hooks: list[WorkerHook] = []
         self._broker: PostgresBroker | None = None
-        self._broker_lock = threading.Lock()
+        self._broker_lock = ForkSafeLock()
         self._modules: list[str] = []
         self._is_suppressed = False
         self._workflow_builders: list[WorkflowBuilder] = []

@@ -4,11 +4,12 @@ Within a process, ids increase even inside one millisecond.
 """
 
 import os
-import threading
 import time
 
+from horsies.locks import ForkSafeLock
+
 _COUNTER_BITS = 42  # 12 bits of rand_a and the first 30 of rand_b count up within a millisecond
-_lock = threading.Lock()
+_lock = ForkSafeLock()
 _last_ms = 0
 _counter = 0
 

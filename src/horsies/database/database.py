@@ -2,7 +2,6 @@
 
 import asyncio
 import math
-import threading
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
@@ -11,8 +10,7 @@ from psycopg import Connection
 from psycopg.rows import TupleRow
 
 from horsies.clock import monotonic
-from horsies.config import PostgresConfig
-from horsies.config.database import to_psycopg_url
+from horsies.config.database import PostgresConfig, to_psycopg_url
 from horsies.database.connection import Address
 from horsies.database.direct import DirectCall
 from horsies.database.listener import Listener
@@ -22,6 +20,7 @@ from horsies.database.pool import Pool, PoolLimits, PoolTimeoutError
 from horsies.database.server_check import check_server
 from horsies.database.statement import Statement, is_connection_failure, run, run_blocking
 from horsies.database.watchdog import Watchdog, limited
+from horsies.locks import ForkSafeLock
 from horsies.result import Err, Ok, Result
 from horsies.result.broker import BrokerOperationError
 
@@ -43,9 +42,9 @@ class Database:
     def __init__(self, config: PostgresConfig) -> None:
         self.config = config
         self.schema: str | None = config.schema
-        self._lock = threading.RLock()
+        self._lock = ForkSafeLock()
         # Of its own: a look at the schema may take long, and event loops must not wait for it.
-        self._schema_lock = threading.Lock()
+        self._schema_lock = ForkSafeLock()
         self._address: Address | None = None
         self._server: EmbeddedServer | None = None
         self.pool = Pool(lambda: self.address, _limits(config))

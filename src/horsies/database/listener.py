@@ -15,6 +15,7 @@ from psycopg.rows import TupleRow
 
 from horsies.clock import jittered
 from horsies.database.sockets import has_news
+from horsies.locks import ForkSafeLock
 
 Callback = Callable[[str], None]
 
@@ -45,7 +46,7 @@ class Listener:
         self._is_stale = False
         self._callbacks: dict[str, list[Callback]] = {}
         self._waking: set[str] = set()
-        self._lock = threading.Lock()
+        self._lock = ForkSafeLock()
         self._thread: threading.Thread | None = None
         self._is_closing = False
         self._pipe: tuple[int, int] | None = None

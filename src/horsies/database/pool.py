@@ -7,7 +7,6 @@ sees at once why it could not.
 
 import asyncio
 import os
-import threading
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Generator
 from concurrent.futures import Future
@@ -22,6 +21,7 @@ from psycopg.rows import TupleRow
 from horsies.clock import monotonic
 from horsies.database.connection import Address
 from horsies.database.sockets import has_news
+from horsies.locks import ForkSafeLock
 
 # A connection of an event loop serves only that loop; blocking callers have no loop.
 Owner = asyncio.AbstractEventLoop | None
@@ -76,7 +76,7 @@ class Pool:
     def __init__(self, address: Callable[[], Address], limits: PoolLimits) -> None:
         self._address = address
         self._limits = limits
-        self._lock = threading.Lock()
+        self._lock = ForkSafeLock()
         self._closed_at = 0.0
         self._forget()
 
@@ -133,7 +133,6 @@ class Pool:
             # After a fork the sockets belong to the parent: keep them unclosed, or its sessions
             # would end.
             self._inherited = self._idle
-            self._lock = threading.Lock()
             self._forget()
         with self._lock:
             if self._free > 0:

@@ -15,6 +15,7 @@ from psycopg import AsyncConnection, Connection
 from psycopg.rows import TupleRow
 
 from horsies.clock import monotonic
+from horsies.locks import ForkSafeLock
 
 _TICK_S = 0.5
 
@@ -54,7 +55,7 @@ class Watchdog:
 
     def __init__(self) -> None:
         self._watched: dict[int, tuple[float, Connection[TupleRow]]] = {}
-        self._lock = threading.Lock()
+        self._lock = ForkSafeLock()
         self._thread: threading.Thread | None = None
 
     @contextmanager

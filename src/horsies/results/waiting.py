@@ -17,6 +17,7 @@ from horsies.database.database import Database
 from horsies.database.notifications import DONE_CHANNEL
 from horsies.database.operation import FAILURES
 from horsies.database.statement import Statement
+from horsies.locks import ForkSafeLock
 from horsies.result import OperationalErrorCode, OutcomeCode, RetrievalCode, TaskError, TaskResult
 from horsies.results.reading import AnyResult, Decode
 from horsies.results.statements import StoredResult, Unfinished, read_results, why_unfinished
@@ -61,7 +62,7 @@ class ResultWaiter(Generic[Row]):
         self._database = database
         self._awaited = awaited
         self._wakes: dict[str, set[Callable[[], None]]] = {}
-        self._lock = threading.Lock()
+        self._lock = ForkSafeLock()
         self._has_warned_of_loop = False
         self._readers: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Reader[Row]] = (
             weakref.WeakKeyDictionary()
