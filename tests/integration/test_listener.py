@@ -8,6 +8,7 @@ from typing import Any
 
 import psutil
 import psycopg
+import pytest
 
 from horsies import Horsies
 from horsies.database.listener import Listener
@@ -15,6 +16,7 @@ from horsies.database.statement import run_blocking
 from horsies.worker.statements import hold_worker_lock
 from support.database import Database
 from support.eventually import eventually
+from support.proxy import proxied
 
 FORKING = """
 import os, sys, warnings
@@ -92,6 +94,25 @@ def test_listening_does_not_wait_for_what_the_session_should_hold(
         )
     finally:
         listener.close()
+
+
+@pytest.mark.parametrize("unanswered", ["listen", "select 'held'"])
+def test_a_server_that_never_answers_is_left_for_a_new_connection(
+    database_url: str, db: Database, unanswered: str
+) -> None:
+    heard: list[str] = []
+
+    def hold(connection: psycopg.Connection[Any]) -> bool:
+        return bool(connection.execute("select 'held'").fetchall())
+
+    with proxied(database_url) as (proxy, url):
+        proxy.hold(unanswered, side="asked")
+        listener = Listener(lambda: psycopg.connect(url, autocommit=True), hold=hold, limit_s=0.5)
+        listener.subscribe("one", heard.append)
+        try:
+            eventually(lambda: db.execute("select pg_notify('one', 'new')") and "new" in heard)
+        finally:
+            listener.close()
 
 
 def test_what_arrives_during_a_statement_of_the_listeners_own_is_heard(database_url: str) -> None:

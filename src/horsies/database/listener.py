@@ -15,6 +15,7 @@ from psycopg.rows import TupleRow
 
 from horsies.clock import jittered
 from horsies.database.sockets import has_news
+from horsies.database.watchdog import Watchdog
 from horsies.locks import ForkSafeLock
 
 Callback = Callable[[str], None]
@@ -30,7 +31,8 @@ class Listener:
     """Turns notifications into calls of the subscribers, on the listener's thread.
 
     `hold` is called after each connect, and again every second until it says that what the
-    session should hold is held; LISTEN never waits for it.
+    session should hold is held; LISTEN never waits for it. A server that answers neither within
+    the limit is left for a new connection.
     """
 
     def __init__(
@@ -39,10 +41,13 @@ class Listener:
         *,
         hold: Callable[[Connection[TupleRow]], bool] | None = None,
         on_connect: Callable[[], None] | None = None,
+        limit_s: float = 10.0,
     ) -> None:
         self._connect = connect
         self._hold = hold
         self._on_connect = on_connect
+        self._limit_s = limit_s
+        self._watchdog = Watchdog()
         self._is_stale = False
         self._callbacks: dict[str, list[Callback]] = {}
         self._waking: set[str] = set()
@@ -133,13 +138,16 @@ class Listener:
         while not self._is_closing and not self._is_stale:
             with self._lock:
                 wanted = set(self._callbacks)
-            for channel in wanted - listened:
-                connection.execute(sql.SQL("listen {}").format(sql.Identifier(channel)))
-            for channel in wanted - listened:
-                self._call(channel, "")
-            listened = wanted
+            if wanted != listened:
+                with self._watchdog.limit(connection, self._limit_s):
+                    for channel in wanted - listened:
+                        connection.execute(sql.SQL("listen {}").format(sql.Identifier(channel)))
+                for channel in wanted - listened:
+                    self._call(channel, "")
+                listened = wanted
             if self._hold is not None and not is_held:
-                is_held = self._hold(connection)
+                with self._watchdog.limit(connection, self._limit_s):
+                    is_held = self._hold(connection)
             self._drain(connection, beside)
             has_news(connection.fileno(), reader, within_s=None if is_held else _HOLD_AGAIN_S)
             _empty(reader)
