@@ -396,7 +396,7 @@ async def test_thousand_levels_deep_start_and_end(app: Horsies) -> None:
         chain.append(number.node(node_id=f"n{level}", waits_for=[chain[-1]])(value=level))
     spec = app.workflow("deep", chain, output=chain[-1], definition_key="deep.1")
 
-    _, result = await finished(app, spec, 60_000)
+    _, result = await finished(app, spec, 180_000)  # a thousand hops, beside five other tests
 
     assert result.unwrap() == 999
 
