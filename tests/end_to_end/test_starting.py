@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from support.database import Database
 from support.eventually import eventually
 from support.workers import WorkerProcess
@@ -10,13 +12,15 @@ from support.workers import WorkerProcess
 Start = Callable[..., WorkerProcess]
 
 _SHOP = """\
+import json
 import os
 import time
 from pathlib import Path
 
 from horsies import AppConfig, Horsies, PostgresConfig, TaskError, TaskResult
 
-app = Horsies(AppConfig(broker=PostgresConfig(database_url=os.environ["HORSIES_TEST_APP_URL"])))
+broker = PostgresConfig(database_url=os.environ["HORSIES_TEST_APP_URL"])
+app = Horsies(AppConfig(broker=broker, **json.loads(os.environ["HORSIES_TEST_APP_SETTINGS"])))
 if os.environ.get("HORSIES_CHILD_PROCESS"):
     {in_children}
 
@@ -36,20 +40,24 @@ def send(db: Database, task_name: str) -> str:
     return db.insert(task_name=task_name, enqueued_at=db.value("select now()"))
 
 
-def start(start_worker: Start, directory: Path, in_children: str, *options: str) -> WorkerProcess:
+def start(
+    start_worker: Start, directory: Path, in_children: str, *options: str, **settings: int
+) -> WorkerProcess:
     (directory / "shop.py").write_text(_SHOP.format(in_children=in_children))
-    return start_worker("--processes", "1", *options, locator="shop.py:app", directory=directory)
+    place = {"locator": "shop.py:app", "directory": directory}
+    return start_worker("--processes", "1", *options, **place, **settings)
 
 
 def wait_for(gate: Path) -> str:
     return f"while not Path({str(gate)!r}).exists(): time.sleep(0.01)"
 
 
+@pytest.mark.parametrize("ahead", [{}, {"prefetch_buffer": 1, "claim_lease_ms": 60_000}])
 def test_coroutines_run_while_the_children_still_import_the_app(
-    start_worker: Start, db: Database, tmp_path: Path, gate: Path
+    start_worker: Start, db: Database, tmp_path: Path, gate: Path, ahead: dict[str, int]
 ) -> None:
     below, here = send(db, "below"), send(db, "here")
-    worker = start(start_worker, tmp_path, wait_for(gate))
+    worker = start(start_worker, tmp_path, wait_for(gate), **ahead)
 
     eventually(lambda: db.status(here) == "COMPLETED", within=15)
     before = db.status(below)

@@ -264,7 +264,7 @@ class Claimer:
             requests.append(
                 LaneRequest(
                     starts=starts,
-                    claims=claims[index],
+                    claims=claims[index] if lane.is_started else 0,
                     child_pids=child_pids,
                     # A lane of all names has no backlog of others to walk over.
                     is_sparse=self._is_sparse[index]

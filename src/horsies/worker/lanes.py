@@ -42,6 +42,7 @@ class Lane:
         self.slots = slots
         self._ahead_limit = ahead_limit
         self.executor = executor
+        self.is_started = False
         self.in_flight = 0
         # Its slots were busy for too long: nothing is taken ahead until one of them is free again,
         # else what was handed back is claimed once more before an idle worker has woken.
@@ -49,6 +50,11 @@ class Lane:
         self._mean_s: dict[str, float] = {}  # by task name
         self._slowest_s: float | None = None
         self._mean_bytes = 1.0
+
+    async def start(self) -> None:
+        """Have its executor ready; until then nothing of its kind may wait here."""
+        await self.executor.start()
+        self.is_started = True
 
     def room(self, *, may_prefetch: bool) -> int:
         """How many more tasks may start now: free slots, and what they do within the horizon."""

@@ -200,7 +200,7 @@ class Worker:
     async def _start_executors(self) -> None:
         """Children import the app first; what runs in this process is claimed meanwhile."""
         try:
-            await asyncio.gather(*(lane.executor.start() for lane in self.lanes.all))
+            await asyncio.gather(*(lane.start() for lane in self.lanes.all))
         except ExecutorStartError as error:
             self._start_error = error
             self.stop()
