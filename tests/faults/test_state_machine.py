@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
     invariant,
+    precondition,
     rule,
     run_state_machine_as_test,
 )
@@ -63,7 +64,7 @@ class Engine(RuleBasedStateMachine):
 
     @rule(
         deadline=st.none() | st.integers(-5, 90),
-        delay=st.integers(0, 40),
+        delay=st.just(0) | st.integers(1, 40),
         retries=st.integers(0, 2),
     )
     def send(self, deadline: int | None, delay: int, retries: int) -> None:
@@ -109,23 +110,25 @@ class Engine(RuleBasedStateMachine):
         if waiting:
             self._run(tasks.return_tasks(worker, waiting))
 
-    @rule(worker=WORKERS, data=st.data())
-    def finish(self, worker: str, data: st.DataObject) -> None:
-        ending = self.running[worker]
-        if not ending:
-            return
-        task = data.draw(st.sampled_from(ending))
-        ending.remove(task)
-        ending = data.draw(st.sampled_from(["complete", "fail", "retry", "cancel", "interrupt"]))
-        end = Completion(task, ERROR, "fail", "FAILED", "X", "x")
+    @precondition(lambda self: any(self.running.values()))
+    @rule(
+        data=st.data(),
+        ending=st.sampled_from(["complete", "fail", "retry", "cancel", "interrupt"]),
+    )
+    def finish(self, data: st.DataObject, ending: str) -> None:
+        worker = data.draw(st.sampled_from([name for name in self.running if self.running[name]]))
+        task = data.draw(st.sampled_from(self.running[worker]))
+        self.running[worker].remove(task)
+        end = Completion(
+            task, ERROR, "fail", attempt_outcome="FAILED", error_code="X", error_message="x"
+        )
         match ending:
             case "complete":
                 self._run(tasks.complete_tasks(worker, [Completion(task, '{"ok":1}')]))
             case "fail":
                 self._run(tasks.fail_tasks(worker, [end]))
             case "retry":
-                again = Completion(task, ERROR, "fail", "FAILED", "X", "x", None, 5.0)
-                self._run(tasks.fail_tasks(worker, [again]))
+                self._run(tasks.fail_tasks(worker, [end._replace(retry_delay_s=5.0)]))
             case "cancel":
                 self._run(tasks.cancel_running_tasks(worker, [end]))
             case _:
