@@ -25,5 +25,8 @@ def test_ten_long_tasks_after_short_ones_are_shared_by_two_workers(database_url:
             "select count(*) from horsies_tasks where task_name = 'slow_child' "
             "group by claimed_by_worker_id order by 1"
         )
-        assert [count for (count,) in shares] in ([[4, 6], [5, 5]]), "both do their part"
+        # Five each, but what is handed back lies behind the marks of the other worker, which looks
+        # there for a thirtieth of its time only. From a hoarder it would get the first one alone.
+        assert len(shares) == 2
+        assert min(count for (count,) in shares) >= 2, shares
         play.assert_invariants()
