@@ -5,9 +5,11 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from support.cluster import DurableCluster
 from support.eventually import eventually
 from support.faults import IS_SHORT, Scene, scene
 from support.pgbouncer import Program, find_pgbouncer, pooled
+from support.proxy import proxied
 
 pytestmark = [pytest.mark.faults, pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -65,6 +67,33 @@ def test_worker_killed_behind_a_pooler_is_recovered(database_url: str, program: 
         assert play.begun().total() == 8
         gone = "select count(*) from horsies_task_attempts where error_message like %s"
         assert play.scalar(gone, "%no longer running%") == 2
+
+
+def test_server_restarted_behind_a_pooler_only_delays(
+    durable_cluster: DurableCluster, program: Program
+) -> None:
+    """All errors of PgBouncer itself have the SQLSTATE 08P01."""
+    settings = {"pgbouncer_transaction_mode": True}
+    with (
+        proxied(durable_cluster.url) as (
+            _,
+            direct,
+        ),  # the server knows this account, not the pooler's
+        pooled(program, direct) as url,
+        scene(url, broker=settings) as play,
+    ):
+        play.send("coroutine", range(70), -1)
+        worker = play.start_worker("--concurrency", "70")
+        eventually(lambda: play.begun().total() == 70, within=30)
+
+        durable_cluster.stop()
+        play.open_gate()
+        eventually(lambda: "writing results failed" in play.log(), within=30)
+        durable_cluster.start()
+
+        play.wait_until_all_ended(within=90)
+        assert worker.poll() is None
+        assert play.count("COMPLETED") == 70
 
 
 def _send_in_transactions(play: Scene, url: str) -> None:

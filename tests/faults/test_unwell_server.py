@@ -1,4 +1,4 @@
-"""A server that answers but cannot do its work: full disk, read-only, no connection left."""
+"""A server that answers but cannot do its work: full disk, read-only, no connection, no lock."""
 
 import os
 import re
@@ -97,10 +97,33 @@ def test_no_connection_left_only_delays(durable_cluster: DurableCluster) -> None
         _assert_all_end(play, worker)
 
 
+def test_full_lock_table_only_delays(durable_cluster: DurableCluster) -> None:
+    _run(durable_cluster.superuser_url, "alter system set max_locks_per_transaction = 10")
+    durable_cluster.stop()
+    durable_cluster.start()
+    with scene(durable_cluster.url) as play:
+        worker = _run_gated(play, 20)
+        play.send("coroutine", range(20, 21))  # so that the connection for results is open
+        eventually(lambda: play.count("COMPLETED") == 1, within=30)
+
+        with psycopg.connect(durable_cluster.url, autocommit=True) as greedy:
+            with suppress(psycopg.errors.OutOfMemory):
+                for number in range(1_000_000):
+                    greedy.execute("select pg_advisory_lock(%s)", [number])
+            play.open_gate()
+            eventually(lambda: "out of shared memory" in play.log(), within=30)
+            # Until the outcomes have met the full table several times.
+            eventually(lambda: play.log().count("writing results failed") >= 3, within=30)
+            assert worker.poll() is None
+
+        _assert_all_end(play, worker)
+        assert play.count("COMPLETED") == 21
+
+
 def _run_gated(play: Scene, count: int) -> "subprocess.Popen[bytes]":
     """A worker with tasks that end when the gate is opened."""
     play.send("coroutine", range(count), -1)
-    worker = play.start_worker("--concurrency", str(count))
+    worker = play.start_worker("--concurrency", str(count + 1))
     eventually(lambda: play.begun().total() == count, within=30)
     return worker
 

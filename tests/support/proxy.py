@@ -57,6 +57,7 @@ class Proxy:
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
         server = self._loop.run_until_complete(asyncio.start_unix_server(self._serve, self._path))
+        Path(self._path).chmod(0o777)  # a pooler of another account may stand before it
         self._is_up.set()
         self._loop.run_forever()
         server.close()
@@ -173,6 +174,7 @@ class _Line:
 def proxied(url: str, kind: type[Proxy] = Proxy) -> Iterator[tuple[Any, str]]:
     """A proxy before the server of `url`, and the URL that leads through it."""
     directory = Path(tempfile.mkdtemp(prefix="horsies-proxy-"))
+    directory.chmod(0o755)
     proxy = kind(place_of(url), directory)
     proxy.start()
     try:

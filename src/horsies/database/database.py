@@ -18,7 +18,8 @@ from horsies.database.migrate import migrate, pending, resolve_schema
 from horsies.database.operation import FAILURES, Operation, operation_error
 from horsies.database.pool import Pool, PoolLimits, PoolTimeoutError
 from horsies.database.server_check import check_server
-from horsies.database.statement import Statement, is_connection_failure, run, run_blocking
+from horsies.database.statement import Statement, run, run_blocking
+from horsies.database.verdict import is_connection_failure
 from horsies.database.watchdog import Watchdog, limited
 from horsies.locks import ForkSafeLock
 from horsies.result import Err, Ok, Result

@@ -7,7 +7,8 @@ from typing import Generic, TypeVar
 import psycopg
 
 from horsies.codes import BrokerErrorCode
-from horsies.database.statement import Statement, is_connection_failure
+from horsies.database.statement import Statement
+from horsies.database.verdict import is_connection_failure
 from horsies.errors import HorsiesError
 from horsies.result.broker import BrokerOperationError
 

@@ -1,13 +1,12 @@
 """A statement is described once and performed by async code, by blocking code or by the user's own.
 
-The failures of performing one are judged here too: which are worth another try.
+`database/verdict.py` judges the failures of performing one.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
 
-import psycopg
 from psycopg import AsyncConnection, AsyncCursor, Connection, Cursor
 from psycopg.rows import RowMaker, TupleRow
 
@@ -73,53 +72,3 @@ def run_blocking(connection: Connection[TupleRow], statement: Statement[Row]) ->
 def _has_rows(cursor: AsyncCursor[Any] | Cursor[Any]) -> bool:
     """Whether there is an answer to fetch; asked of `description`, it describes every column."""
     return cursor.pgresult is not None and cursor.pgresult.nfields > 0
-
-
-# What a refused log-in says; libpq gives no SQLSTATE for it.
-_REFUSALS = ("authentication failed", "does not exist", "no pg_hba.conf entry", "permission denied")
-
-
-def is_connection_failure(error: BaseException) -> bool:
-    """Whether the database was unreachable, so that the same call may succeed later."""
-    if isinstance(error, psycopg.OperationalError) and error.sqlstate is None:
-        return not any(refusal in str(error) for refusal in _REFUSALS)
-    return isinstance(error, _UNREACHABLE)
-
-
-def is_transient(error: BaseException) -> bool:
-    """Whether a service should back off and retry: the database is away, or busy for now."""
-    if isinstance(error, psycopg.errors.ProgramLimitExceeded):
-        return "NOTIFY" in str(error)  # its queue is full; the other limits are a row's own
-    if is_outdated_plan(error):
-        return True
-    if isinstance(error, psycopg.errors.InternalError_):
-        return "cache lookup failed for function" in str(error)  # a migration has replaced it
-    return is_connection_failure(error) or isinstance(error, _TEMPORARY)
-
-
-def is_outdated_plan(error: BaseException) -> bool:
-    """Whether a migration has changed what a prepared statement returns; a new session knows."""
-    is_feature = isinstance(error, psycopg.errors.FeatureNotSupported)
-    return is_feature and "cached plan" in str(error)
-
-
-_UNREACHABLE = (
-    psycopg.InterfaceError,
-    psycopg.errors.AdminShutdown,
-    psycopg.errors.CrashShutdown,
-    psycopg.errors.CannotConnectNow,
-    psycopg.errors.TooManyConnections,
-    psycopg.errors.ConnectionException,
-    psycopg.errors.IdleSessionTimeout,
-    psycopg.errors.ReadOnlySqlTransaction,  # the server that takes writes is another one by now
-    TimeoutError,
-    ConnectionError,
-)
-_TEMPORARY = (
-    psycopg.errors.DeadlockDetected,
-    psycopg.errors.SerializationFailure,
-    psycopg.errors.LockNotAvailable,
-    psycopg.errors.QueryCanceled,
-    psycopg.errors.InsufficientResources,
-    psycopg.errors.DiskFull,  # the driver's classes do not follow PostgreSQL's: named by itself
-)

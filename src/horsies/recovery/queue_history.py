@@ -4,7 +4,7 @@ import logging
 
 import psycopg
 
-from horsies.database.statement import is_transient
+from horsies.database.verdict import is_transient
 from horsies.recovery.lost_runs import Connection
 from horsies.recovery.statements import record_history
 

@@ -10,7 +10,7 @@ from datetime import timedelta
 
 from horsies.clock import monotonic
 from horsies.config import RecoveryConfig
-from horsies.database.statement import is_transient
+from horsies.database.verdict import is_transient
 from horsies.recovery.lost_runs import (
     PROCESS_GONE,
     Connection,

@@ -10,7 +10,7 @@ from horsies.clock import jittered, monotonic
 from horsies.database.database import Database
 from horsies.database.notifications import SCHEDULE_CHANNEL
 from horsies.database.operation import FAILURES
-from horsies.database.statement import is_transient
+from horsies.database.verdict import is_transient
 from horsies.scheduling.scheduler import Scheduler
 
 _logger = logging.getLogger("horsies.scheduler")

@@ -17,7 +17,8 @@ from psycopg.rows import TupleRow
 from horsies.clock import monotonic
 from horsies.config.schedules import AnySchedule, Overlap, TaskSchedule, WorkflowSchedule
 from horsies.database.operation import FAILURES, describe
-from horsies.database.statement import Statement, is_connection_failure, is_transient, run
+from horsies.database.statement import Statement, run
+from horsies.database.verdict import is_connection_failure, is_transient
 from horsies.database.watchdog import limited
 from horsies.scheduling.builds import BuildFailure, Builds
 from horsies.scheduling.sending import ScheduleSendingApp, send_statement, start_statement

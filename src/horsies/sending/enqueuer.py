@@ -21,11 +21,8 @@ from horsies.codes import TaskSendErrorCode
 from horsies.database.database import Database
 from horsies.database.operation import FAILURES, describe
 from horsies.database.sql_files import query
-from horsies.database.statement import (
-    Receipt,
-    is_transient,
-    run_blocking,
-)
+from horsies.database.statement import Receipt, run_blocking
+from horsies.database.verdict import is_transient
 from horsies.result import Err, Ok, Result
 from horsies.sending.errors import TaskSendError
 from horsies.sending.rows import NewTask, payload_of

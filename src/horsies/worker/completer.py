@@ -15,7 +15,7 @@ import psycopg
 from psycopg.errors import LockNotAvailable, UniqueViolation
 
 from horsies.clock import monotonic
-from horsies.database.statement import Receipt, Statement, is_transient
+from horsies.database.statement import Receipt, Statement
 from horsies.worker.claim_request import PermitRequest
 from horsies.worker.held_task import Completion, Ending
 from horsies.worker.outcome import unstorable
@@ -46,6 +46,8 @@ _MAX_BYTES = 4_000_000
 # What may wait, also while the database is away; while it is full, nothing is claimed or begun.
 _MAX_WAITING_ROWS = 10_000
 _MAX_WAITING_BYTES = 64_000_000
+# What may come out of a write: the connection itself repeats what is worth a retry.
+_REFUSED = (psycopg.Error, UnicodeError)
 # How often rows that another session has locked are tried again.
 _LOCKED_RETRY_S = 1.0
 
@@ -164,9 +166,7 @@ class Completer:
             if not await self._renumber(batch):
                 return await self._split(batch, error)
             return await self._write(batch)
-        except psycopg.Error as error:
-            if is_transient(error):
-                raise
+        except _REFUSED as error:
             return await self._split(batch, error)
 
     async def _write_unlocked(self, batch: Sequence[Completion]) -> list[Recorded]:
@@ -202,14 +202,14 @@ class Completer:
             completion.task.attempt = number
         return is_changed
 
-    async def _split(self, batch: Sequence[Completion], error: psycopg.Error) -> list[Recorded]:
+    async def _split(self, batch: Sequence[Completion], error: Exception) -> list[Recorded]:
         """Halve a batch that one of its rows spoils, until that one stands alone."""
         if len(batch) == 1:
             return await self._write_refused(batch[0], error)
         middle = len(batch) // 2
         return await self._write(batch[:middle]) + await self._write(batch[middle:])
 
-    async def _write_refused(self, completion: Completion, error: psycopg.Error) -> list[Recorded]:
+    async def _write_refused(self, completion: Completion, error: Exception) -> list[Recorded]:
         """PostgreSQL refuses this outcome: its task fails with that reason, the others go on."""
         task = completion.task
         _logger.error("task %s: its outcome cannot be stored: %s", task.task_id, error)
@@ -219,9 +219,7 @@ class Completer:
             return await self._connection.persistently(
                 "writing results", lambda: self._write_once([instead])
             )
-        except psycopg.Error as again:
-            if is_transient(again):
-                raise
+        except _REFUSED as again:
             # No end of it is taken: it stays RUNNING, without heartbeats, and the reaper tells.
             _logger.error("task %s: it cannot be ended, it is left: %s", task.task_id, again)  # noqa: TRY400 - no bug of ours
             return [Recorded(completion, "refused")]

@@ -16,7 +16,8 @@ from psycopg.rows import TupleRow
 
 from horsies.clock import jittered, monotonic
 from horsies.database.connection import Address
-from horsies.database.statement import is_transient, run_blocking
+from horsies.database.statement import run_blocking
+from horsies.database.verdict import is_transient
 from horsies.database.watchdog import Watchdog
 from horsies.worker.holdings import Holdings
 from horsies.worker.settings import WorkerContext

@@ -9,7 +9,7 @@ import logging
 from typing import Protocol
 
 from horsies.clock import jittered
-from horsies.database.statement import is_transient
+from horsies.database.verdict import is_transient
 
 _logger = logging.getLogger("horsies.worker")
 

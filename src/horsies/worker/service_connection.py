@@ -18,15 +18,8 @@ from horsies.clock import jittered
 from horsies.config import WorkerResilienceConfig
 from horsies.database.connection import Address
 from horsies.database.functions import call
-from horsies.database.statement import (
-    Scalar,
-    Statement,
-    is_connection_failure,
-    is_outdated_plan,
-    is_transient,
-    run,
-    run_pipelined,
-)
+from horsies.database.statement import Scalar, Statement, run, run_pipelined
+from horsies.database.verdict import is_connection_failure, is_outdated_plan, is_transient
 from horsies.database.watchdog import hang_up
 
 Row = TypeVar("Row")

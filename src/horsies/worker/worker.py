@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import psycopg
 
 from horsies.app import Horsies
-from horsies.database.statement import is_transient
+from horsies.database.verdict import is_transient
 from horsies.executors.base import ExecutorStartError
 from horsies.recovery.begun_slots import BegunSlots, create_begun_slots
 from horsies.recovery.death_watch import DeathWatch

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import psycopg
 
 from horsies.app import Horsies
-from horsies.database.statement import is_transient
+from horsies.database.verdict import is_transient
 from horsies.worker.service_connection import ServiceConnection
 from horsies.workflows.rows import NewRows
 from horsies.workflows.statements import (

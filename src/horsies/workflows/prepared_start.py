@@ -14,13 +14,9 @@ from horsies.codes import WorkflowStartErrorCode
 from horsies.config import AppConfig
 from horsies.database.database import Database
 from horsies.database.operation import FAILURES, describe
-from horsies.database.statement import (
-    Receipt,
-    Statement,
-    is_connection_failure,
-    is_transient,
-)
+from horsies.database.statement import Receipt, Statement
 from horsies.database.user_connection import UnusableConnectionError
+from horsies.database.verdict import is_connection_failure, is_transient
 from horsies.errors import HorsiesError, WorkflowValidationError
 from horsies.ids import new_id
 from horsies.observability.traces import Tracing

@@ -83,7 +83,7 @@ begin
             end if;
             return query select lost.id::text, case new_status when 'PENDING' then 'retried' else lower(new_status) end;
         exception when others then
-            if left(sqlstate, 2) in ('25', '40', '53', '55', '57') then
+            if horsies_verdict(sqlstate, sqlerrm) = 'retry' then
                 raise;  -- about the server, not about this row
             end if;
             return query select lost.id::text, 'stuck: ' || sqlerrm;

@@ -21,7 +21,7 @@ begin
             perform horsies_recover_workflow(found.stuck[i]);
             done := done + 1;
         exception when others then
-            if left(sqlstate, 2) in ('25', '40', '53', '55', '57') then
+            if horsies_verdict(sqlstate, sqlerrm) = 'retry' then
                 raise;
             end if;
             failures := concat_ws('; ', failures, found.stuck[i] || ': ' || sqlerrm);

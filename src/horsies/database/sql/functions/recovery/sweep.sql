@@ -27,7 +27,7 @@ begin
                 else changed := horsies_prune_tasks(split_part(step, ' ', 2), ages[i], batch_limit);  -- 'prune FAILED tasks'
             end case;
         exception when others then
-            if left(sqlstate, 2) in ('25', '40', '53', '55', '57') then
+            if horsies_verdict(sqlstate, sqlerrm) = 'retry' then
                 raise;
             end if;
             failure := sqlerrm;

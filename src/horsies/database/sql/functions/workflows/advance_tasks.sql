@@ -30,7 +30,7 @@ begin
     perform horsies_advance_nodes(horsies_settle_nodes(task_ids, false));
     return null;
 exception when others then
-    if left(sqlstate, 2) in ('25', '40', '53', '55', '57') then
+    if horsies_verdict(sqlstate, sqlerrm) = 'retry' then
         raise;  -- about the server, not about these workflows: the caller tries again
     end if;
     return sqlerrm;
