@@ -38,7 +38,11 @@ class DispatchEvents(NamedTuple):
 
 
 class Dispatcher:
-    """Tasks in executors, by id."""
+    """Tasks in executors, by id.
+
+    An id is in an executor once at a time: a worker that was frozen past the threshold may claim a
+    task again whose earlier run has not ended here. The later claim waits for that end.
+    """
 
     def __init__(
         self,
@@ -59,6 +63,7 @@ class Dispatcher:
         self._own_pid = os.getpid()
         self.events = events
         self.running: dict[str, HeldTask] = {}
+        self._successors: dict[str, HeldTask] = {}  # later claims of tasks that are in `running`
         self._accepted: deque[HeldTask] = deque()
         self._is_paused = False
         self._warned: set[str] = set()
@@ -77,6 +82,9 @@ class Dispatcher:
             is_ahead = lane.in_flight >= lane.slots
             lane.in_flight += 1
             task.held_since = task.beat_at = now
+            if task.task_id in self.running:
+                self._succeed(task)
+                continue
             self.running[task.task_id] = task
             if is_ahead and not lane.may_wait(task.task_name):
                 unwelcome.append(task)
@@ -87,6 +95,19 @@ class Dispatcher:
         self._accept(accepted)
         if self.permits.are_urgent():
             self._completer.wake()
+
+    def _succeed(self, task: HeldTask) -> None:
+        """Hold a later claim until the earlier run, which lost its own, has ended."""
+        _logger.warning(
+            "task %s: its claim was lost while its code ran here, and it was claimed again; "
+            "the earlier run is stopped",
+            task.task_id,
+        )
+        outlived = self._successors.pop(task.task_id, None)
+        if outlived is not None:  # claimed a third time: the second claim is lost, too
+            self._lanes[outlived.lane - 1].in_flight -= 1
+        self._successors[task.task_id] = task
+        self._stop_run(self.running[task.task_id], "now")
 
     def grant(self, permit: PermitRequest, voided: Sequence[int | None]) -> None:
         """A permit is committed: what it covers begins, what recovery has taken back does not."""
@@ -154,16 +175,25 @@ class Dispatcher:
             lane.measure(task.task_name, outcome.duration_s, task.held_bytes)
             self._warn_if_large(task, outcome)
         self.events.on_slot_freed()
+        successor = self._successors.pop(task.task_id, None)
+        if successor is not None:
+            self.running[task.task_id] = successor
+            self._accept([successor])
 
     def stop(self, task_id: str, reason: StopReason) -> None:
         """End a running task; its outcome follows through its executor."""
-        task = self.running.get(task_id)
-        if task is not None and task.stop is None:
+        if successor := self._successors.get(task_id):
+            successor.stop = successor.stop or reason
+        if task := self.running.get(task_id):
+            self._stop_run(task, reason)
+
+    def _stop_run(self, task: HeldTask, reason: StopReason) -> None:
+        if task.stop is None:
             task.stop = reason
             if self.permits.withdraw(task):
                 self._done(task, NotBegun())
                 return
-            self._lanes[task.lane - 1].executor.stop(task_id)
+            self._lanes[task.lane - 1].executor.stop(task.task_id)
 
     def interrupt(self) -> None:
         """Hand interruptible tasks back uncounted; the rest runs on."""
