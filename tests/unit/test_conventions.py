@@ -31,6 +31,7 @@ MANY_IMPORTS = {
     "app.py",
     "broker/postgres.py",
     "core/models/workflow.py",
+    "database/database.py",
     "operations/viewing.py",
     "sending/prepared.py",
     "worker/worker.py",

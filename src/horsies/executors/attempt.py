@@ -10,10 +10,10 @@ from typing import Any
 
 from horsies.clock import monotonic
 from horsies.codec.results import serialize_error_payload
+from horsies.codec.text import storable
 from horsies.executors.base import Call, Crashed, Delivered, Interrupted
 from horsies.executors.current import CurrentTask, Running, enter, leave
 from horsies.executors.host import Host
-from horsies.executors.output import storable
 from horsies.executors.soft_limit import with_soft_limit
 from horsies.result import Err, OperationalErrorCode, TaskError, TaskResult
 from horsies.tasks.definition import TaskDefinition

@@ -6,8 +6,8 @@ from contextvars import ContextVar, Token
 from datetime import datetime, timedelta
 
 from horsies.clock import monotonic, utc_now
+from horsies.codec.text import storable
 from horsies.executors.base import Call, Progress
-from horsies.executors.output import storable
 
 _logger = logging.getLogger("horsies.task")
 _MAX_NOTE = 200

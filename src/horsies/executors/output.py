@@ -33,13 +33,6 @@ class Captured:
 NOTHING = Captured()
 
 
-def storable(text: str) -> str:
-    """Replace what a PostgreSQL text cannot contain: NUL and lone surrogates."""
-    if "\x00" in text or not text.isascii():
-        text = text.encode("utf-8", "replace").decode().replace("\x00", "\ufffd")
-    return text
-
-
 class OutputFile:
     """An unnamed file that a child writes through fd 1 and 2 and both sides can read."""
 

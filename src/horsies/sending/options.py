@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Literal, TypedDict
 
+from horsies.codec.text import is_storable
 from horsies.codes import ErrorCode
 from horsies.errors import TaskDefinitionError
 from horsies.tasks.definition import TaskDefinition
@@ -122,9 +123,7 @@ def _check_unique_key(key: object, scope: object) -> None:
 
 def _is_text(value: object) -> bool:
     """A text the database can hold: not empty, no NUL, no lone surrogates."""
-    if not isinstance(value, str) or not value or "\x00" in value:
-        return False
-    return value.isascii() or value.encode("utf-8", "replace").decode() == value
+    return isinstance(value, str) and bool(value) and is_storable(value)
 
 
 def _seconds(delay: Any) -> float | None:

@@ -15,6 +15,7 @@ import psycopg
 from psycopg.errors import LockNotAvailable, UniqueViolation
 
 from horsies.clock import monotonic
+from horsies.codec.text import is_storable, storable
 from horsies.database.statement import Receipt, Statement
 from horsies.worker.claim_request import PermitRequest
 from horsies.worker.held_task import Completion, Ending
@@ -216,7 +217,7 @@ class Completer:
         """PostgreSQL refuses this outcome: its task fails with that reason, the others go on."""
         task = completion.task
         _logger.error("task %s: its outcome cannot be stored: %s", task.task_id, error)
-        reason = str(error).partition("\n")[0].replace("\x00", "")
+        reason = storable(str(error).partition("\n")[0])
         instead = unstorable(task, reason)
         try:
             return await self._connection.persistently(
@@ -235,10 +236,10 @@ class Completer:
         parts: list[tuple[Ending, list[Completion]]] = [
             (ending, part)
             for ending in _STATEMENTS
-            if (part := [_without_nul(c) for c in batch if c.ending == ending])
+            if (part := [_for_people(c) for c in batch if c.ending == ending])
         ]
         statements = [_STATEMENTS[ending](self._owner_id, part) for ending, part in parts]
-        if logged := [_without_nul(c) for c in batch if c.log]:
+        if logged := [_for_people(c) for c in batch if c.log]:
             statements.append(store_logs(logged))
         if reports := [(c.task, c.task.progress) for c in batch if c.task.progress is not None]:
             statements.append(store_progress(reports))
@@ -284,7 +285,7 @@ class Completer:
         """Write successes and failures, the usual batch."""
         permit = self._permits.for_ends()
         completed = [c for c in batch if c.ending == "complete"]
-        failed = [_without_nul(c) for c in batch if c.ending == "fail"]
+        failed = [_for_people(c) for c in batch if c.ending == "fail"]
         statement = end_tasks(self._owner_id, completed, failed, permit)
         (ended,) = await self._connection.run(statement)
         if permit:
@@ -324,19 +325,17 @@ def _recorded(
     return recorded
 
 
-def _without_nul(completion: Completion) -> Completion:
-    """PostgreSQL text cannot hold NUL; what people read shows where one stood."""
+def _for_people(completion: Completion) -> Completion:
+    """The same with texts that their columns can hold."""
     texts = (
         completion.error_message,
         completion.failed_reason,
         completion.log,
         completion.error_code,
     )
-    if not any(text and "\x00" in text for text in texts):
+    if all(text is None or is_storable(text) for text in texts):
         return completion
-    message, reason, log, code = (
-        text.replace("\x00", "\N{REPLACEMENT CHARACTER}") if text else text for text in texts
-    )
+    message, reason, log, code = (text and storable(text) for text in texts)
     return completion._replace(
         error_message=message, failed_reason=reason, log=log, error_code=code
     )

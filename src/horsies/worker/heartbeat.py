@@ -62,20 +62,13 @@ class Heartbeat:
         self._stopping = threading.Event()
 
     async def run(self) -> None:
-        """Beat from a thread until cancelled; a bug there is raised here."""
-        loop = asyncio.get_running_loop()
-        bug: asyncio.Future[None] = loop.create_future()
-
-        def work() -> None:
-            try:
-                self._beat_until_stopped()
-            except Exception as error:  # noqa: BLE001 - a bug: it ends the worker, not this thread alone
-                loop.call_soon_threadsafe(bug.set_exception, error)
-
-        thread = threading.Thread(target=work, name="horsies-heartbeat", daemon=True)
+        """Beat from a thread until cancelled."""
+        thread = threading.Thread(
+            target=self._beat_until_stopped, name="horsies-heartbeat", daemon=True
+        )
         thread.start()
         try:
-            await bug
+            await asyncio.get_running_loop().create_future()
         finally:
             self._stopping.set()
 
@@ -83,11 +76,12 @@ class Heartbeat:
         while not self._stopping.wait(jittered(self._interval_s, low=0.9, high=1.0)):
             try:
                 self.run_once()
-            except Exception as error:  # the service loop: a database that is away must not end it
+            except Exception as error:  # the service loop: what fails here must not end the worker
                 self._disconnect()
-                if not is_transient(error):
-                    raise
-                _logger.warning("heartbeat failed, the next one tries again: %s", error)
+                if is_transient(error):
+                    _logger.warning("heartbeat failed, the next one tries again: %s", error)
+                else:
+                    _logger.exception("heartbeat failed, the next one tries again")
         self._disconnect()
 
     def run_once(self) -> Beat | None:

@@ -2,11 +2,15 @@
 
 import asyncio
 import heapq
+import logging
+
+import psycopg
 
 from horsies.clock import monotonic
 from horsies.database.notifications import notify, queue_channel
 from horsies.worker.service_connection import ServiceConnection
 
+_logger = logging.getLogger("horsies.worker")
 # Beyond these, polls and looks ahead find what is due: memory must not grow with what has failed.
 _MAX_PENDING = 10_000
 
@@ -42,6 +46,9 @@ class RetryNotifier:
             _, task_id, queue_name = heapq.heappop(self._due)
             due.append((queue_channel(queue_name), f"retry:{task_id}"))
         if due:
-            await self._connection.persistently(
-                "announcing retries", lambda: self._connection.run(notify(due))
-            )
+            try:
+                await self._connection.persistently(
+                    "announcing retries", lambda: self._connection.run(notify(due))
+                )
+            except psycopg.Error:  # polling finds them, too
+                _logger.exception("could not announce %d retries", len(due))

@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeAlias, TypeVar, get_args
 
+from horsies.codec.text import is_storable
 from horsies.codes import ErrorCode
 from horsies.errors import WorkflowValidationError
 from horsies.result import Result
@@ -230,7 +231,7 @@ def _list_of(element: Any) -> Any:
 
 def is_short_text(value: object) -> bool:
     """Whether a value can be the name or the key of an event."""
-    return isinstance(value, str) and 1 <= len(value) <= 255 and "\x00" not in value
+    return isinstance(value, str) and 1 <= len(value) <= 255 and is_storable(value)
 
 
 def known_type(declared: object) -> Any:

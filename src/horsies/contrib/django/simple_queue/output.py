@@ -3,8 +3,8 @@
 import json
 from typing import Any
 
+from horsies.codec.text import storable
 from horsies.contrib.django.simple_queue.conf import get_max_output_size
-from horsies.executors.output import storable
 
 MARKER = "\n[output cut: it is larger than the limit]\n"
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from django.db import connections, transaction
 
+from horsies.codec.text import storable
 from horsies.contrib.django.conf import setting
 from horsies.contrib.django.connections import clean_connections
 from horsies.contrib.django.runtime import WORKER_CODES, failed, send_safely, traceback_of
@@ -21,7 +22,6 @@ from horsies.contrib.django.simple_queue.models import Task
 from horsies.contrib.django.simple_queue.output import OutputLimit, as_text
 from horsies.contrib.django.simple_queue.statements import run
 from horsies.executors.base import Call, Interrupted
-from horsies.executors.output import storable
 from horsies.result import OperationalErrorCode, TaskError, TaskResult
 
 LOG_FORMAT = "%(asctime)s %(name)s %(levelname)s %(message)s"

@@ -177,7 +177,7 @@ where t.id = any (%(ids)s::text[]) and t.status || '' = any (%(statuses)s::text[
 select t.id, t.task_name, t.queue_name, t.status, t.priority, horsies_readable(t.enqueued_at) as enqueued_at, t.next_retry_at, t.retry_count,
     t.max_retries, t.good_until, t.is_held, t.claimed_at, t.claimed_by_worker_id, t.claim_expires_at, t.started_at,
     coalesce(t.completed_at, t.failed_at, t.updated_at) as ended_at, t.error_code,
-    left(coalesce(t.failed_reason, horsies_json(t.result) -> 'err' ->> 'message'), 500) as failed_reason, t.worker_hostname, t.worker_pid,
+    left(coalesce(t.failed_reason, horsies_error_text(t.result, 'message')), 500) as failed_reason, t.worker_hostname, t.worker_pid,
     t.cancel_requested_at, w.id as workflow_id, w.name as workflow_name, w.status as workflow_status, horsies_now() as read_at
 from horsies_tasks t
 left join horsies_workflow_tasks n on t.is_workflow_task and n.task_id = t.id

@@ -48,8 +48,8 @@ order by w.id limit 1000;
 -- name: overview_workflows
 select w.id, w.name, w.status, w.on_error, w.parent_workflow_id, w.root_workflow_id, w.max_in_flight, w.sent_at, w.started_at,
     w.completed_at, horsies_now() as read_at,
-    coalesce(horsies_json(w.error) -> 'error_code' ->> '__builtin_task_code__', horsies_json(w.error) ->> 'error_code') as error_code,
-    left(horsies_json(w.error) ->> 'message', 2000) as error_message, c.counts
+    coalesce(horsies_json_text(w.error, 'error_code', '__builtin_task_code__'), horsies_json_text(w.error, 'error_code')) as error_code,
+    left(horsies_json_text(w.error, 'message'), 2000) as error_message, c.counts
 from horsies_workflows w, lateral (
     select coalesce(json_object_agg(s.status, s.node_count), '{}') as counts from (
         select n.status, count(*) as node_count from horsies_workflow_tasks n where n.workflow_id = w.id group by n.status) s) c
@@ -60,8 +60,8 @@ select n.workflow_id, n.task_index, n.node_id, n.task_name, n.kind,
     case when n.status = 'ENQUEUED' and (t.status = 'RUNNING' or t.next_retry_at is not null) then 'RUNNING' else n.status end as status,
     coalesce(n.started_at, t.started_at) as started_at, n.completed_at, n.dependencies, n.join_type, n.min_success, n.queue_name,
     n.sub_workflow_id, n.wait_until, n.event_name, n.event_key, coalesce(t.retry_count, 0) as retry_count,
-    coalesce(horsies_json(n.error) -> 'error_code' ->> '__builtin_task_code__', horsies_json(n.error) ->> 'error_code') as error_code,
-    left(horsies_json(n.error) ->> 'message', 2000) as error_message, n.task_id
+    coalesce(horsies_json_text(n.error, 'error_code', '__builtin_task_code__'), horsies_json_text(n.error, 'error_code')) as error_code,
+    left(horsies_json_text(n.error, 'message'), 2000) as error_message, n.task_id
 from horsies_workflow_tasks n
 left join horsies_tasks t on t.id = n.task_id and n.status in ('ENQUEUED', 'RUNNING')
 where n.workflow_id = any (%(workflow_ids)s::text[])
@@ -70,8 +70,8 @@ order by n.workflow_id, n.task_index limit 20000;
 -- name: failures_in_tree
 -- What failed by itself in a workflow and below it; a node whose child failed only passes that on.
 select n.workflow_id, n.node_id, n.task_index, n.task_name,
-    coalesce(horsies_json(n.error) -> 'error_code' ->> '__builtin_task_code__', horsies_json(n.error) ->> 'error_code') as error_code,
-    left(horsies_json(n.error) ->> 'message', 2000) as error_message
+    coalesce(horsies_json_text(n.error, 'error_code', '__builtin_task_code__'), horsies_json_text(n.error, 'error_code')) as error_code,
+    left(horsies_json_text(n.error, 'message'), 2000) as error_message
 from horsies_workflow_tree(%(workflow_id)s) w join horsies_workflow_tasks n on n.workflow_id = w.workflow_id
 where n.status = 'FAILED' and not exists (select from horsies_workflows c where c.id = n.sub_workflow_id and c.status = 'FAILED')
 order by n.completed_at, n.workflow_id, n.task_index limit %(limit)s;

@@ -93,7 +93,7 @@ begin
     for one in select * from jsonb_array_elements(expected) loop
         stored := case one -> 'path' ->> 0 when 'args' then args else kwargs end;
         path := array(select p.part from jsonb_array_elements_text(one -> 'path') with ordinality p(part, n) where p.n > 1 order by p.n);
-        if horsies_json(stored) #>> path is distinct from one ->> 'value' then
+        if horsies_json_text(stored, variadic path) is distinct from one ->> 'value' then
             return false;
         end if;
     end loop;

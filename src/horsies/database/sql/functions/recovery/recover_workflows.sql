@@ -17,17 +17,52 @@ begin
     found := horsies_stuck_workflows(after_id, batch_limit);
     perform horsies_lock_workflows(found.stuck);
     for i in 1..cardinality(found.stuck) loop
-        begin
-            perform horsies_recover_workflow(found.stuck[i]);
-            done := done + 1;
-        exception when others then
-            if horsies_verdict(sqlstate, sqlerrm) = 'retry' then
-                raise;
-            end if;
-            failures := concat_ws('; ', failures, found.stuck[i] || ': ' || sqlerrm);
-        end;
+        failure := horsies_mend_workflow(found.stuck[i]);
+        done := done + (failure is null)::integer;
+        failures := nullif(concat_ws('; ', failures, failure), '');
     end loop;
-    return query select done, found.looked_to, failures;
+    return query select done, found.looked_to::text, failures;
+end $$;
+
+-- horsies_mend_workflow: horsies_recover_workflow, contained: a workflow that cannot go on for what its rows say is given up. Null,
+-- or what was wrong.
+-- Caller: horsies_recover_workflows, horsies_mend_trees, under the lock of the tree.
+create or replace function horsies_mend_workflow(of_workflow text) returns text
+language plpgsql
+set search_path from current
+as $$
+begin
+    perform horsies_recover_workflow(of_workflow);
+    return null;
+exception when others then
+    if horsies_verdict(sqlstate, sqlerrm) = 'retry' then
+        raise;  -- about the server, not about this workflow: the caller tries again
+    elsif horsies_verdict(sqlstate, sqlerrm) = 'bug' then
+        return of_workflow || ': ' || sqlerrm;
+    end if;
+    return of_workflow || ': ' || concat_ws('; ', sqlerrm, horsies_give_up_workflow(of_workflow, sqlerrm));
+end $$;
+
+-- horsies_give_up_workflow: RUNNING -> FAILED for a workflow that cannot go on for what its rows say, with that reason: its waiting
+-- nodes are skipped, and its parent learns of it. Null, or why not even that could be done.
+-- Caller: horsies_mend_workflow, under the lock of the tree.
+create or replace function horsies_give_up_workflow(of_workflow text, reason text) returns text
+language plpgsql
+set search_path from current
+as $$
+begin
+    update horsies_workflow_tasks n set status = 'SKIPPED'
+    where n.workflow_id = of_workflow and n.status in ('PENDING', 'READY');
+    update horsies_workflows w set status = 'FAILED', completed_at = horsies_now(), updated_at = horsies_now(), open_nodes = 0,
+        error = horsies_task_error('WORKFLOW_ENQUEUE_FAILED', 'The workflow cannot go on: ' || reason, null)::text
+    where w.id = of_workflow and w.status = 'RUNNING';
+    perform horsies_advance_ended(horsies_end_workflows(array[of_workflow]));
+    return null;
+exception when others then
+    if horsies_verdict(sqlstate, sqlerrm) = 'retry' then
+        raise;
+    end if;
+    return 'it cannot be ended: ' || sqlerrm;
 end $$;
 
 -- horsies_recover_workflow: the same for one workflow.  Caller: horsies_recover_workflows, horsies_resume_workflow.

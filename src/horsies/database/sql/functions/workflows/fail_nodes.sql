@@ -18,7 +18,7 @@ begin
         from unnest(node_ids, results) i(id, result) where n.id = i.id and n.status || '' = 'READY'
         returning n.id)
     select coalesce(array_agg(c.id::text), '{}') into failed from changed c;
-    perform horsies_advance_nodes(failed);
+    perform horsies_advance_ended(failed);
     return cardinality(failed);
 end $$;
 

@@ -1,30 +1,49 @@
 -- horsies_is_result: whether a text is a stored TaskResult.
 create or replace function horsies_is_result(stored text) returns boolean
 language plpgsql immutable
+set search_path from current
 as $$
 begin
-    return json_typeof(stored::json) = 'object' and (stored::json -> 'ok' is not null or stored::json -> 'err' is not null);
-exception when data_exception or invalid_text_representation then
-    return false;
+    return coalesce(horsies_json_member(stored, 'ok') is not null or horsies_json_member(stored, 'err') is not null, false);
 end $$;
 
--- horsies_json: a text as JSON; null when it is none.
+-- horsies_json: a text as JSON; null when it is none, or nested too deeply to be read.
 create or replace function horsies_json(stored text) returns json
 language plpgsql immutable
 as $$
 begin
     return stored::json;
-exception when data_exception or invalid_text_representation then
+exception when data_exception or invalid_text_representation or statement_too_complex then
     return null;
 end $$;
 
--- horsies_error_of: the TaskError of a stored TaskResult; null when it has none, or cannot be read.
+-- horsies_json_member: the JSON text of one member of a stored JSON object; null when there is none, or it cannot be read
+-- (horsies_json_text).
+create or replace function horsies_json_member(stored text, member text) returns text
+language plpgsql immutable
+set search_path from current
+as $$
+begin
+    return (stored::json -> member)::text;
+exception when data_exception or invalid_text_representation or statement_too_complex then
+    begin
+        return (horsies_without_odd_escapes(stored)::json -> member)::text;
+    exception when data_exception or invalid_text_representation or statement_too_complex then
+        return null;
+    end;
+end $$;
+
+-- horsies_error_of: the TaskError of a stored TaskResult; null when it has none, or cannot be read. The envelope of a success is
+-- known by its ends.
 create or replace function horsies_error_of(stored text) returns text
 language plpgsql immutable
 set search_path from current
 as $$
 begin
-    return nullif((horsies_json(stored) -> 'err')::text, 'null');
+    if left(stored, 29) = '{"__task_result__":true,"ok":' and right(stored, 12) = ',"err":null}' then
+        return null;
+    end if;
+    return nullif(horsies_json_member(stored, 'err'), 'null');
 end $$;
 
 -- horsies_ok_of: the ok value of a stored TaskResult, as JSON text; null when it has none, or cannot be read. The envelope that
@@ -37,7 +56,7 @@ begin
     if left(stored, 29) = '{"__task_result__":true,"ok":' and right(stored, 12) = ',"err":null}' then
         return substr(stored, 30, length(stored) - 41);
     end if;
-    return case when horsies_error_of(stored) is null then (horsies_json(stored) -> 'ok')::text end;
+    return case when horsies_error_of(stored) is null then horsies_json_member(stored, 'ok') end;
 end $$;
 
 -- horsies_missing_result: what stands for the result of an ended task that has none, or one that cannot be read.

@@ -1,8 +1,41 @@
--- horsies_ready_nodes: starts nodes that may run: a task is enqueued (ENQUEUED), a sub-workflow waits for a worker that builds it
--- (READY), a sleep and an event wait by themselves (RUNNING), a fan-out becomes a child of its own. Returns nodes that have
--- ended at once.
+-- horsies_ready_nodes: starts nodes that may run; one that cannot be started for what its row says fails with that reason, and
+-- stops no other. Returns nodes that have ended at once.
 -- Caller: horsies_decide_nodes, horsies_fill_workflows.
 create or replace function horsies_ready_nodes(node_ids text[]) returns text[]
+language plpgsql
+set search_path from current
+as $$
+declare
+    reason text;
+    result_text text;
+    middle integer := cardinality(node_ids) / 2;
+begin
+    if node_ids = '{}' then
+        return node_ids;
+    end if;
+    begin
+        return horsies_ready_together(node_ids);
+    exception when others then
+        if horsies_verdict(sqlstate, sqlerrm) = 'retry' then
+            raise;
+        end if;
+        reason := sqlerrm;
+    end;
+    if cardinality(node_ids) > 1 then
+        return horsies_ready_nodes(node_ids[:middle]) || horsies_ready_nodes(node_ids[middle + 1:]);
+    end if;
+    result_text := horsies_error_result('WORKFLOW_ENQUEUE_FAILED', 'The node could not be started: ' || reason, null);
+    update horsies_workflow_tasks n set status = 'FAILED', result = result_text, error = horsies_error_of(result_text),
+        completed_at = horsies_now()
+    where n.id = any (node_ids);
+    return node_ids;
+end $$;
+
+-- horsies_ready_together: starts nodes that may run: a task is enqueued (ENQUEUED), a sub-workflow waits for a worker that builds it
+-- (READY), a sleep and an event wait by themselves (RUNNING), a fan-out becomes a child of its own. Returns nodes that have
+-- ended at once.
+-- Caller: horsies_ready_nodes.
+create or replace function horsies_ready_together(node_ids text[]) returns text[]
 language plpgsql
 set search_path from current
 set plan_cache_mode = force_generic_plan

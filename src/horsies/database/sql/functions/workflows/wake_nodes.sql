@@ -34,7 +34,7 @@ begin
             select o.name, o.key from horsies_events o where o.is_new and o.sent_at < now_at - interval '5 seconds'
             order by o.name, o.key limit batch_limit for update skip locked);
     end if;
-    perform horsies_advance_nodes(ended);
+    perform horsies_advance_ended(ended);
     return query
         select cardinality(ended), extract(epoch from (
             select n.wait_until from horsies_workflow_tasks n join horsies_workflows w on w.id = n.workflow_id

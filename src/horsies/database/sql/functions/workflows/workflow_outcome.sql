@@ -68,7 +68,7 @@ begin
     return (
         select json_build_object('status', w.status, 'output', horsies_json(horsies_ok_of(w.result)),
             'total_tasks', c.total, 'completed_tasks', c.completed, 'failed_tasks', c.failed, 'skipped_tasks', c.skipped,
-            'error_summary', horsies_json(w.error) ->> 'message')::text
+            'error_summary', horsies_json_text(w.error, 'message'))::text
         from horsies_workflows w, lateral (
             select count(*) as total, count(*) filter (where n.status = 'COMPLETED') as completed,
                 count(*) filter (where n.status = 'FAILED') as failed, count(*) filter (where n.status = 'SKIPPED') as skipped
@@ -82,7 +82,7 @@ language sql immutable parallel safe as $$
     select json_build_object(
         '__task_error__', true,
         'error_code', json_build_object('__builtin_task_code__', 'SUBWORKFLOW_FAILED'),
-        'message', 'The sub-workflow ' || child_id || ' is ' || child_status || coalesce(': ' || (summary::json ->> 'error_summary'), ''),
+        'message', 'The sub-workflow ' || child_id || ' is ' || child_status || coalesce(': ' || horsies_json_text(summary, 'error_summary'), ''),
         'data', json_build_object('sub_workflow_id', child_id),
         'sub_workflow_id', child_id,
         'sub_workflow_summary', summary::json)
