@@ -60,7 +60,7 @@ POINTS = {
     "claim": Point("horsies_claim_tasks"),
     "completion": Point("horsies_advance_tasks"),
     "wake": Point("horsies_wake_nodes", _napping, is_before=False),
-    "look for children": Point("horsies_ready_subworkflows", _napping, is_before=False),
+    "claim of a child": Point("horsies_claim_subworkflows", _napping, is_before=False),
     "mark of a node that runs": Point("horsies_mark_running_nodes"),
     "start of a child": Point("horsies_start_workflows"),
     "recovery": Point("horsies_recover_workflows", _stuck),

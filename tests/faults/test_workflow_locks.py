@@ -2,14 +2,13 @@
 
 import threading
 from collections.abc import Iterator
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from horsies.config import RecoveryConfig
 from horsies.database.statement import Statement
 from horsies.recovery import statements as recovery
-from horsies.recovery.reaper import Reaper
 from horsies.worker import statements as worker
 from horsies.worker.held_task import Completion, HeldTask
 from horsies.workflows import statements
@@ -117,10 +116,8 @@ def test_sweep_and_pause_of_one_workflow_do_not_deadlock(first: Database, second
     flow = Flow.start(first, N(), N(), rows={1: overdue})
     flow.claims(0, starts=False)
     second.set_now(3600)
-    config = RecoveryConfig(claimed_stale_threshold_ms=60_000)
-    steps = Reaper(None, config, host_key="here")._steps()  # type: ignore[arg-type]
-    assert len(steps) >= 2
-    behind = Behind(second, recovery.sweep(steps))
+    stale = recovery.requeue_stale_claims(timedelta(minutes=1), [])
+    behind = Behind(second, recovery.expire_tasks(), stale)
 
     with first.connection.transaction():
         first.run(statements.lock_workflows_of_tasks([flow.nodes[0]["task_id"]]))
@@ -187,7 +184,8 @@ def test_error_in_one_workflow_leaves_the_others_of_the_batch_advancing(first: D
         first.run(worker.complete_tasks("worker-a", [Completion(held, OK) for held in batch]))
         (why,) = first.run(statements.advance_tasks(task_ids))
 
-    assert why.value == "no luck"
+    assert broken.id in why.value
+    assert sound.id not in why.value
     assert broken.states == ["ENQUEUED", "PENDING"]
     assert sound.states == ["COMPLETED", "ENQUEUED"]
     assert cancelled.states == ["COMPLETED", "SKIPPED"]

@@ -158,17 +158,7 @@ async def test_each_state_may_have_its_own_retention(db: Database, new_reaper: N
     assert db.statuses() == {"FAILED": 1, "EXPIRED": 1, "CANCELLED": 1}
 
 
-async def test_old_records_leave_once_an_hour(db: Database, new_reaper: NewReaper) -> None:
-    reaper = new_reaper(terminal_record_retention_hours=1)
-    await reaper.run_once()
-    db.insert(status="COMPLETED", completed_at=ago(timedelta(hours=2)))
-
-    await reaper.run_once()
-
-    assert db.statuses() == {"COMPLETED": 1}
-
-
-@pytest.mark.parametrize("function", ["requeue_stale_claims", "lost_runs", "sweep"])
+@pytest.mark.parametrize("function", ["requeue_stale_claims", "lost_runs", "expire_tasks_v2"])
 async def test_failing_step_stops_no_other_and_is_tried_again(
     db: Database, new_reaper: NewReaper, caplog: pytest.LogCaptureFixture, function: str
 ) -> None:
@@ -181,7 +171,7 @@ async def test_failing_step_stops_no_other_and_is_tried_again(
         await reaper.run_once()
 
     assert db.status(run) == ("RUNNING" if function == "lost_runs" else "FAILED")
-    assert db.status(overdue) == ("PENDING" if function == "sweep" else "EXPIRED")
+    assert db.status(overdue) == ("PENDING" if function == "expire_tasks_v2" else "EXPIRED")
     assert len([r for r in caplog.records if r.levelno == logging.ERROR]) == 4
     db.execute(f"alter function gone rename to horsies_{function}")
     await reaper.run_once()

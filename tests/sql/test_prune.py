@@ -1,6 +1,7 @@
-"""The sweep and its prune steps: what is old enough leaves, batch by batch."""
+"""Retention: what is old enough leaves, batch by batch; the sweep of release 0.2."""
 
 from datetime import timedelta
+from typing import Any
 
 import psycopg
 import pytest
@@ -11,10 +12,20 @@ from support.database import Database, at
 HOUR = 3600.0
 
 
-def prune(db: Database, step: str) -> int:
-    [answer] = db.run(recovery.sweep({step: timedelta(hours=1)}))
-    assert answer.failure is None
-    return answer.changed
+def prune(db: Database, what: str) -> int:
+    return int(db.run(recovery.prune(what, timedelta(hours=1)))[0].value)
+
+
+def sweep(db: Database, steps: dict[str, str | None]) -> list[tuple[Any, ...]]:
+    """As workers of release 0.2 do."""
+    rows = db.execute(
+        "select * from horsies_sweep(%s, %s::interval[], 1000)", list(steps), list(steps.values())
+    )
+    return [tuple(row.values()) for row in rows]
+
+
+def prune_tasks(db: Database, status: str) -> int:
+    return int(db.run(recovery.prune_tasks(status, timedelta(hours=1)))[0].value)
 
 
 @pytest.mark.seed("S138")
@@ -22,7 +33,7 @@ def test_heartbeats_leave_by_age(db: Database) -> None:
     db.beat("a", "runner", -2 * HOUR)
     db.beat("b", "runner", -0.5 * HOUR)
 
-    count = prune(db, "prune heartbeats")
+    count = prune(db, "heartbeats")
 
     assert count == 1
     assert db.value("select task_id from horsies_heartbeats") == "b"
@@ -37,7 +48,7 @@ def test_worker_snapshots_leave_by_age(db: Database) -> None:
             max_claim_per_worker=0, worker_started_at=at(-3 * HOUR),
         )  # fmt: skip
 
-    count = prune(db, "prune worker states")
+    count = prune(db, "worker_states")
 
     assert count == 1
     assert db.value("select worker_id from horsies_worker_states") == "new"
@@ -51,7 +62,7 @@ def test_history_of_schedules_leaves_by_age(db: Database) -> None:
             created_at=created_at,
         )  # fmt: skip
 
-    count = prune(db, "prune schedule runs")
+    count = prune(db, "schedule_runs")
 
     assert count == 1
     assert db.value("select schedule_name from horsies_schedule_runs") == "new"
@@ -64,7 +75,7 @@ def test_ended_task_leaves_with_its_attempts_and_logs(db: Database) -> None:
     db.insert("horsies_task_logs", task_id=claim.task_id, attempt=1, log="text")
     db.set_now(2 * HOUR)
 
-    count = prune(db, "prune COMPLETED tasks")
+    count = prune_tasks(db, "COMPLETED")
 
     assert count == 1
     assert db.statuses() == {}
@@ -85,7 +96,7 @@ def test_age_is_counted_from_the_end(db: Database, status: str, column: str) -> 
     db.insert(id="old", status=status, **{column: at(-2 * HOUR)})
     db.insert(id="new", status=status, **{column: at(-0.5 * HOUR)})
 
-    count = prune(db, f"prune {status} tasks")
+    count = prune_tasks(db, status)
 
     assert count == 1
     assert db.value("select id from horsies_tasks") == "new"
@@ -95,13 +106,13 @@ def test_age_is_counted_from_the_end(db: Database, status: str, column: str) -> 
 def test_unfinished_task_never_leaves(db: Database, status: str) -> None:
     db.insert(status=status, updated_at=at(-9_999 * HOUR))
 
-    assert prune(db, f"prune {status} tasks") == 0
+    assert prune_tasks(db, status) == 0
 
 
 def test_other_states_stay(db: Database) -> None:
     db.insert(status="FAILED", failed_at=at(-2 * HOUR))
 
-    assert prune(db, "prune COMPLETED tasks") == 0
+    assert prune_tasks(db, "COMPLETED") == 0
 
 
 @pytest.mark.parametrize(("workflow_status", "count"), [("RUNNING", 0), ("COMPLETED", 1)])
@@ -113,7 +124,7 @@ def test_task_of_a_living_workflow_stays(db: Database, workflow_status: str, cou
         task_id=task_id,
     )  # fmt: skip
 
-    assert prune(db, "prune COMPLETED tasks") == count
+    assert prune_tasks(db, "COMPLETED") == count
 
 
 @pytest.mark.seed("S138")
@@ -128,7 +139,7 @@ def test_ended_workflow_leaves_with_its_nodes(
     )  # fmt: skip
     db.insert("horsies_workflow_tasks", id="n", workflow_id="w", task_index=0, task_name="j")
 
-    assert prune(db, "prune workflows") == count
+    assert prune(db, "workflows") == 2 * count  # the workflow and its node
     assert db.value("select count(*) from horsies_workflow_tasks") == 1 - count
 
 
@@ -139,7 +150,7 @@ def test_one_call_deletes_a_bounded_batch(db: Database) -> None:
         at(-2 * HOUR),
     )
 
-    counts = [prune(db, "prune heartbeats") for _ in range(3)]
+    counts = [prune(db, "heartbeats") for _ in range(3)]
 
     assert counts == [1_000, 500, 0]
 
@@ -149,21 +160,18 @@ def test_one_worker_sweeps_at_a_time(committing: Database, database_url: str) ->
 
     with psycopg.connect(database_url) as other:
         other.execute("select pg_advisory_xact_lock(horsies_lock_key('sweep'))")
-        answers = committing.run(recovery.sweep({"prune heartbeats": timedelta(hours=1)}))
+        assert sweep(committing, {"prune heartbeats": "1 hour"}) == []
 
-    assert answers == []
-    assert prune(committing, "prune heartbeats") == 1
+    assert sweep(committing, {"prune heartbeats": "1 hour"}) == [("prune heartbeats", 1, None)]
 
 
 def test_step_that_fails_says_why_and_undoes_no_other(db: Database) -> None:
     db.execute("alter table horsies_heartbeats rename to gone")
     task_id = db.insert(good_until=at(-HOUR))
 
-    steps = {"prune heartbeats": timedelta(days=30), "expire overdue tasks": None}
-    failed, expired = db.run(recovery.sweep(steps))
+    failed, expired = sweep(db, {"prune heartbeats": "30 days", "expire overdue tasks": None})
 
-    assert (failed.step, failed.changed) == ("prune heartbeats", 0)
-    assert failed.failure == 'relation "horsies_heartbeats" does not exist'
+    assert failed == ("prune heartbeats", 0, 'relation "horsies_heartbeats" does not exist')
     assert expired == ("expire overdue tasks", 1, None)
     assert db.status(task_id) == "EXPIRED"
 
@@ -176,4 +184,4 @@ def test_step_that_gets_no_lock_is_left_to_the_next_pass(
     with psycopg.connect(database_url) as other:
         other.execute("lock table horsies_heartbeats in access exclusive mode")
         with pytest.raises(psycopg.errors.LockNotAvailable):
-            prune(committing, "prune heartbeats")
+            prune(committing, "heartbeats")

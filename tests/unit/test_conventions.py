@@ -56,7 +56,7 @@ BROAD_EXCEPTS = {
     "executors/threads.py": "user code: the trace function it has set",
     "locator.py": "user code: the module a locator names",
     "observability/hooks.py": "user code: hooks",
-    "recovery/reaper.py": "one step that fails must not stop the others",
+    "recovery/duties.py": "the service loop: a duty that fails must not stop the others",
     "result/task.py": "user code: an exception's __str__",
     "results/waiting.py": "a bug must reach every caller that waits",
     "scheduling/builds.py": "user code: build_with",

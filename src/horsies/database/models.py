@@ -315,6 +315,7 @@ class WorkerStateModel(Base):
     task_names: Mapped[list[str] | None] = mapped_column(ARRAY(String))
     version: Mapped[str | None] = mapped_column(String(50))
     slots: Mapped[dict[str, Any] | None] = mapped_column(JSONB)
+    definition_keys: Mapped[list[str] | None] = mapped_column(ARRAY(String))
 
     __table_args__ = (
         Index("horsies_worker_states_worker_idx", "worker_id", text("snapshot_at desc")),

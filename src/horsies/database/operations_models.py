@@ -46,6 +46,17 @@ class AuditModel(Base):
     __table_args__ = (Index("horsies_audit_done_at_idx", "done_at"),)
 
 
+class DutyModel(Base):
+    __tablename__ = "horsies_duties"
+
+    name: Mapped[str] = mapped_column(String(300, collation="C"), primary_key=True)
+    taken_at: Mapped[datetime | None]
+    taken_by: Mapped[str | None] = mapped_column(String(255))
+    due_at: Mapped[datetime | None]
+    done_at: Mapped[datetime | None]
+    failure: Mapped[str | None] = mapped_column(Text)
+
+
 class QueueHistoryModel(Base):
     __tablename__ = "horsies_queue_history"
 

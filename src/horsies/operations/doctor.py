@@ -14,6 +14,7 @@ from horsies.database.database import Database
 from horsies.database.migrate import pending
 from horsies.database.operation import FAILURES, describe, operation_error
 from horsies.database.statement import run_blocking
+from horsies.database.watchdog import Watchdog
 from horsies.errors import HorsiesError
 from horsies.operations import doctor_reading as reading
 from horsies.operations.queues import state_of
@@ -28,6 +29,7 @@ _MANY_DEAD = 50_000
 _LARGE_INDEX = 64 * 2**20
 _BYTES_PER_ROW = 2_000  # a healthy entry of ours takes about a hundred
 _CLOCK_LIMIT = timedelta(seconds=2)
+_LIMIT_S = 60.0  # of the whole examination, on a server that does not answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +51,7 @@ def examine(database: Database, patience: timedelta) -> BrokerResult[list[Findin
             return Ok([_no_connection(error)])
         return Err(operation_error(BrokerErrorCode.DB_PING_FAILED, error))
     try:
-        with connection:
+        with connection, Watchdog().limit(connection, _LIMIT_S):
             return Ok(list(_findings(connection, database.config.schema, patience)))
     except FAILURES as error:
         return Err(operation_error(BrokerErrorCode.MONITORING_QUERY_FAILED, error))
@@ -77,6 +79,7 @@ def _findings(
     if not server.is_replica:
         yield from _plan(connection)
     yield from _workers(connection)
+    yield from _duties(connection)
 
 
 def _no_connection(error: BaseException) -> Finding:
@@ -265,6 +268,20 @@ def _workers(connection: Connection[TupleRow]) -> Iterator[Finding]:
         )
     if rows and "alive" not in states.values():
         yield Finding("no_worker", "No worker is alive.", "start one: horsies worker MODULE")
+
+
+def _duties(connection: Connection[TupleRow]) -> Iterator[Finding]:
+    try:
+        failing = run_blocking(connection, reading.failing_duties())
+    except (psycopg.errors.UndefinedTable, psycopg.errors.InsufficientPrivilege):
+        return
+    for duty in failing:
+        yield Finding(
+            "duty",
+            f"The workers could not {duty.name}, last tried {duration(duty.age)} ago: "
+            f"{duty.failure}",
+            "cure what the message says; any worker tries again",
+        )
 
 
 def _other_versions(alive: Sequence[WorkerRow]) -> dict[str, list[str]]:

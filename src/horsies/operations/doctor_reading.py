@@ -87,6 +87,12 @@ class TriggerHealth(NamedTuple):
     is_enabled: bool
 
 
+class FailingDuty(NamedTuple):
+    name: str
+    failure: str
+    age: timedelta
+
+
 class ServerHealth(NamedTuple):
     notify_usage: float
     database_time: datetime
@@ -128,6 +134,10 @@ def plan_as_claims_do() -> Statement[tuple[str, ...]]:
 
 def claim_plan() -> Statement[Scalar]:
     return Statement(query("doctor", "claim_plan"), {}, Scalar)
+
+
+def failing_duties() -> Statement[FailingDuty]:
+    return Statement(query("doctor", "failing_duties"), {}, FailingDuty)
 
 
 def definition_of(name: str) -> str:

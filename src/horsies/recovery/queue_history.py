@@ -1,10 +1,12 @@
 """Keeps how queues fare over time, in steps that charts can show at once."""
 
 import logging
+from datetime import timedelta
 
 import psycopg
 
 from horsies.database.verdict import is_transient
+from horsies.recovery.duties import Duty
 from horsies.recovery.lost_runs import Connection
 from horsies.recovery.statements import record_history
 
@@ -13,14 +15,14 @@ _PASSES = 10  # ten minutes of what was missed
 
 
 class QueueHistory:
-    """One per worker; whichever comes first records for all."""
-
-    name = "queue history"
-    interval_s = 10.0
+    """Each worker has one; the one that takes the duty records for all."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        self._is_told = False
+        self._is_logged = False
+
+    def duty(self) -> Duty:
+        return Duty("record queue history", timedelta(seconds=10), self.run_once)
 
     async def run_once(self) -> int:
         """Record what has happened since the last pass; how many statements that took."""
@@ -30,9 +32,9 @@ class QueueHistory:
             # Without rights on the new table, say: charts stay empty, but tasks must run.
             if is_transient(error):
                 raise
-            if not self._is_told:
+            if not self._is_logged:
                 _logger.warning("the history of queues cannot be recorded: %s", error)
-            self._is_told = True
+            self._is_logged = True
             return 0
 
     async def _record(self) -> int:

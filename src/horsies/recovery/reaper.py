@@ -7,10 +7,12 @@ import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, fields
 from datetime import timedelta
+from functools import partial
+from typing import TypeAlias
 
-from horsies.clock import monotonic
 from horsies.config import RecoveryConfig
-from horsies.database.verdict import is_transient
+from horsies.database.statement import Scalar, Statement
+from horsies.recovery.duties import Duty
 from horsies.recovery.lost_runs import (
     PROCESS_GONE,
     Connection,
@@ -27,15 +29,17 @@ from horsies.recovery.statements import (
     NamedTask,
     expire_tasks,
     lost_runs,
+    prune,
+    prune_tasks,
     recover_workflows,
+    requeue_stale_claims,
     running_tasks_of_worker,
-    sweep,
 )
 from horsies.recovery.telling import Tell
 from horsies.states import TASK_TERMINAL_STATES
 
 _logger = logging.getLogger("horsies.reaper")
-_RETENTION_EVERY_S = 3600.0
+_RETENTION_EVERY = timedelta(hours=1)
 _WORKFLOW_LOOKS = 50  # 10,000 workflows a pass
 
 
@@ -49,22 +53,20 @@ class Swept:
     pruned: int = 0
     workflows: int = 0
 
-    def count(self, step: str, changed: int) -> None:
-        if step.startswith("prune"):
-            self.pruned += changed
-        elif step.startswith("expire"):
-            self.expired += changed
-        else:
-            self.requeued += changed
+    def add(self, other: "Swept") -> None:
+        for field in fields(self):
+            setattr(self, field.name, getattr(self, field.name) + getattr(other, field.name))
 
     def __bool__(self) -> bool:
         return any(getattr(self, field.name) for field in fields(self))
 
 
-class Reaper:
-    """Ends lost runs, then sweeps; a failing step never stops the others."""
+# One step of a pass; it counts what it changed.
+_Step: TypeAlias = Callable[[Swept], Awaitable[None]]
 
-    name = "reaper"
+
+class Reaper:
+    """Knows what is to be done, and does it; a failing duty never stops the others."""
 
     def __init__(
         self,
@@ -80,64 +82,81 @@ class Reaper:
         self._host_key = host_key
         self._on_expired = on_expired
         self._tell = tell
-        self._retention_at = 0.0
+        self._swept = Swept()
         self._workflows_seen_to = ""
-        self.interval_s = config.check_interval_ms / 1000
         _logger.info(
             "reaper started: every %.0f s, claimed_stale_threshold_ms=%d, "
             "running_stale_threshold_ms=%d",
-            self.interval_s,
+            config.check_interval_ms / 1000,
             config.claimed_stale_threshold_ms,
             config.running_stale_threshold_ms,
         )
 
-    async def run_once(self) -> Swept:
-        """One pass over all steps."""
-        swept = Swept()
-        if self._config.auto_fail_stale_running:
-            await self._try("end lost runs", self._end_lost_runs, swept)
-        if self._on_expired is not None:
-            await self._try("expire overdue tasks", self._expire, swept)
-        await self._try("sweep", self._sweep, swept)
-        await self._try("recover workflows", self._recover_workflows, swept)
-        if swept:
-            _logger.info("reaper: %s", swept)
-        return swept
+    def duties(self) -> list[Duty]:
+        """What is to be done, in this order, and how often."""
+        config = self._config
+        steps: dict[str, _Step] = {}
+        if config.auto_fail_stale_running:  # where its process is gone is known on its own host
+            steps[f"end lost runs on {self._host_key}"] = self._end_lost_runs
+        steps["expire overdue tasks"] = self._expire
+        if config.auto_requeue_stale_claimed:
+            steps["requeue stale claims"] = self._requeue_stale_claims
+        if config.heartbeat_retention_hours is not None:
+            heartbeats = partial(prune, "heartbeats", _hours(config.heartbeat_retention_hours))
+            steps["prune heartbeats"] = partial(self._prune, heartbeats)
+        steps["recover workflows"] = self._recover_workflows
+        often = timedelta(milliseconds=config.check_interval_ms)
+        return [
+            *(self._duty(name, often, step) for name, step in steps.items()),
+            *(self._duty(name, _RETENTION_EVERY, step) for name, step in self._retention().items()),
+        ]
 
-    async def _try(self, name: str, step: Callable[[Swept], Awaitable[None]], swept: Swept) -> None:
-        """Run one step; if it fails, the other steps and the next pass still run."""
-        try:
-            await step(swept)
-        except Exception as error:  # a step that fails must not stop the others
-            if is_transient(error):
-                _logger.warning("reaper: could not %s, next pass tries again: %s", name, error)
-            else:
-                _logger.exception("reaper: could not %s, next pass tries again", name)
+    async def run_once(self) -> Swept:
+        """Do all duties once, due or not."""
+        self._swept = Swept()
+        for duty in self.duties():
+            await duty.attempt()
+        return self._swept
+
+    def _duty(self, name: str, every: timedelta, step: _Step) -> Duty:
+        async def run() -> None:
+            swept = Swept()
+            try:
+                await step(swept)
+            finally:
+                self._swept.add(swept)
+                if swept:
+                    _logger.info("reaper: %s", swept)
+
+        return Duty(name, every, run)
 
     async def _expire(self, swept: Swept) -> None:
-        """Expire overdue tasks before the sweep does, and tell of each."""
-        is_full = self._on_expired is not None
-        while is_full and self._on_expired is not None:
+        is_full = True
+        while is_full:
             expired = await self._connection.run(expire_tasks())
-            for task in expired:
-                self._on_expired(task)
+            if self._on_expired is not None:
+                for task in expired:
+                    self._on_expired(task)
             swept.expired += len(expired)
             is_full = len(expired) >= BATCH
 
-    async def _sweep(self, swept: Swept) -> None:
-        """Sweep batch by batch until none is full."""
-        steps = {**self._steps(), **self._retention_steps()}
-        while steps:
-            answers = await self._connection.run(sweep(steps))
-            for answer in answers:
-                swept.count(answer.step, answer.changed)
-                if answer.failure is not None:
-                    _logger.error("reaper: could not %s: %s", answer.step, answer.failure)
-            full = {answer.step for answer in answers if answer.changed >= BATCH}
-            steps = {step: age for step, age in steps.items() if step in full}
+    async def _requeue_stale_claims(self, swept: Swept) -> None:
+        age = timedelta(milliseconds=self._config.claimed_stale_threshold_ms)
+        swept.requeued += await self._in_batches(lambda: requeue_stale_claims(age, []))
+
+    async def _prune(self, batch: Callable[[], Statement[Scalar]], swept: Swept) -> None:
+        swept.pruned += await self._in_batches(batch)
+
+    async def _in_batches(self, batch: Callable[[], Statement[Scalar]]) -> int:
+        """One transaction for each batch, until one is not full."""
+        total, changed = 0, BATCH
+        while changed >= BATCH:
+            changed = int((await self._connection.run(batch()))[0].value)
+            total += changed
+        return total
 
     async def _recover_workflows(self, swept: Swept) -> None:
-        """Look at running workflows; where a pass stops, the next goes on."""
+        """Look at running workflows; where a pass stops, the next one of this worker goes on."""
         for _ in range(_WORKFLOW_LOOKS):
             answers = await self._connection.run(recover_workflows(self._workflows_seen_to))
             if not answers:
@@ -149,37 +168,29 @@ class Reaper:
             if answers[0].looked_to is None:
                 return
 
-    def _steps(self) -> dict[str, timedelta | None]:
-        """What every pass does, with the age from which a row is concerned."""
+    def _retention(self) -> dict[str, _Step]:
+        """What is deleted once an hour, for what has an age."""
         config = self._config
-        # Expiry first: it locks workflows, and they are locked before tasks (docs/states.md).
-        steps: dict[str, timedelta | None] = {"expire overdue tasks": None}
-        if config.auto_requeue_stale_claimed:
-            age = timedelta(milliseconds=config.claimed_stale_threshold_ms)
-            steps["requeue stale claims"] = age
-        if config.heartbeat_retention_hours is not None:
-            steps["prune heartbeats"] = timedelta(hours=config.heartbeat_retention_hours)
-        return steps
-
-    def _retention_steps(self) -> dict[str, timedelta | None]:
-        """What is done once an hour."""
-        if monotonic() < self._retention_at:
-            return {}
-        self._retention_at = monotonic() + _RETENTION_EVERY_S
-        config = self._config
+        kept = config.terminal_record_retention_hours
         hours = {
-            "prune worker states": config.worker_state_retention_hours,
-            **{
-                f"prune {status.value} tasks": config.retention_hours_by_status.get(
-                    status, config.terminal_record_retention_hours
-                )
-                for status in TASK_TERMINAL_STATES
-            },
-            "prune workflows": config.terminal_record_retention_hours,
-            "prune events": config.terminal_record_retention_hours,
-            "prune schedule runs": config.terminal_record_retention_hours,
+            "worker_states": config.worker_state_retention_hours,
+            "workflows": kept,
+            "events": kept,
+            "schedule_runs": kept,
         }
-        return {step: timedelta(hours=kept) for step, kept in hours.items() if kept is not None}
+        steps: dict[str, _Step] = {
+            f"prune {what.replace('_', ' ')}": partial(
+                self._prune, partial(prune, what, _hours(age))
+            )
+            for what, age in hours.items()
+            if age is not None
+        }
+        for status in TASK_TERMINAL_STATES:
+            age = config.retention_hours_by_status.get(status, kept)
+            if age is not None:
+                tasks = partial(prune_tasks, status.value, _hours(age))
+                steps[f"prune {status.value} tasks"] = partial(self._prune, tasks)
+        return steps
 
     async def _end_lost_runs(self, swept: Swept) -> None:
         """Runs silent for the whole threshold; sooner those whose process is gone from here."""
@@ -226,3 +237,7 @@ def _is_silent(run: LostRun, threshold: timedelta) -> bool:
     """Without a sign of life for that long, as far as the row tells; the write looks again."""
     signs = [at for at in (run.started_at, run.last_heartbeat) if at is not None]
     return not signs or max(signs) < run.now_at - threshold
+
+
+def _hours(count: int) -> timedelta:
+    return timedelta(hours=count)

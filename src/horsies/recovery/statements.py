@@ -53,14 +53,6 @@ class WorkerWithoutLock(NamedTuple):
     host_key: str | None
 
 
-class SweptStep(NamedTuple):
-    """What one step of a sweep changed, or why it could not."""
-
-    step: str
-    changed: int
-    failure: str | None
-
-
 class RecoveredWorkflows(NamedTuple):
     """What a look for stuck workflows changed, and to which id it looked; None: to the end."""
 
@@ -102,9 +94,31 @@ class WorkerStats(NamedTuple):
     latest_heartbeat: datetime | None
 
 
-def sweep(steps: Mapping[str, timedelta | None]) -> Statement[SweptStep]:
-    """One batch of each step, from its age on; no rows while another worker sweeps."""
-    return call("sweep", SweptStep, steps=steps, ages=steps.values(), batch_limit=BATCH)
+def take_duties(worker_id: str, intervals: Mapping[str, timedelta]) -> Statement[Scalar]:
+    """Those of these duties that are due, by name; nobody else gets them meanwhile."""
+    return call(
+        "take_duties",
+        Scalar,
+        worker_id=worker_id,
+        duties=intervals,
+        intervals=intervals.values(),
+    )
+
+
+def finish_duty(worker_id: str, duty: str, failure: str | None) -> Statement[Scalar]:
+    return call("finish_duty", Scalar, worker_id=worker_id, duty=duty, reason=failure)
+
+
+def prune(what: str, older_than: timedelta) -> Statement[Scalar]:
+    """One batch of retention: heartbeats, worker_states, workflows, events or schedule_runs."""
+    return call(f"prune_{what}", Scalar, older_than=older_than, batch_limit=BATCH)
+
+
+def prune_tasks(status: str, older_than: timedelta) -> Statement[Scalar]:
+    """One batch of ended tasks with their attempts and logs."""
+    return call(
+        "prune_tasks", Scalar, ended_status=status, older_than=older_than, batch_limit=BATCH
+    )
 
 
 def recover_workflows(after_id: str) -> Statement[RecoveredWorkflows]:

@@ -32,6 +32,13 @@ class SnapshotEvents(NamedTuple):
     on_drain: Callable[[], None]
 
 
+class KnownNames(NamedTuple):
+    """What a worker can run: the names of tasks, and the keys of workflow definitions."""
+
+    tasks: Sequence[str]
+    definitions: Sequence[str]
+
+
 class Snapshots:
     """A time series in horsies_worker_states."""
 
@@ -46,13 +53,13 @@ class Snapshots:
         events: SnapshotEvents,
         *,
         holds_lock: bool,
-        task_names: Sequence[str] = (),
+        names: KnownNames,
     ) -> None:
         self._connection = connection
         self._holdings = holdings
         self._events = events
-        self._task_names = list(task_names)
-        self._names_told_at: float | None = None
+        self._names = names
+        self._names_stored_at: float | None = None
         self._is_drained = False
         self.is_alone = False
         self._process = psutil.Process(os.getpid())
@@ -92,7 +99,7 @@ class Snapshots:
             "children_memory_mb": self._children_mb(),
             "cpu_percent": self._process.cpu_percent(),
             "memory_percent": self._process.memory_percent(),
-            "task_names": self._names_if_due(),
+            **self._names_if_due(),
             "slots": Jsonb(self._holdings.dispatcher.slots()),
         }
         (stored,) = await self._connection.run(insert_worker_state(columns))
@@ -103,12 +110,17 @@ class Snapshots:
             _logger.info("an operator asked this worker to drain")
             self._events.on_drain()
 
-    def _names_if_due(self) -> list[str] | None:
+    def _names_if_due(self) -> dict[str, list[str] | None]:
         """The names it knows, now and then: they are many and never change."""
-        if self._names_told_at is not None and monotonic() - self._names_told_at < _NAMES_EVERY_S:
-            return None
-        self._names_told_at = monotonic()
-        return self._task_names
+        if self._names_stored_at is not None and (
+            monotonic() - self._names_stored_at < _NAMES_EVERY_S
+        ):
+            return {"task_names": None, "definition_keys": None}
+        self._names_stored_at = monotonic()
+        return {
+            "task_names": list(self._names.tasks),
+            "definition_keys": list(self._names.definitions),
+        }
 
     def _children_mb(self) -> float:
         total = 0

@@ -11,6 +11,7 @@ from horsies.database.verdict import is_transient
 from horsies.executors.base import ExecutorStartError
 from horsies.recovery.begun_slots import BegunSlots, create_begun_slots
 from horsies.recovery.death_watch import DeathWatch
+from horsies.recovery.duties import DutyRounds
 from horsies.recovery.queue_history import QueueHistory
 from horsies.recovery.reaper import Reaper
 from horsies.recovery.telling import has_listeners
@@ -36,12 +37,14 @@ from horsies.worker.retry_notifier import RetryNotifier
 from horsies.worker.service import Service, repeat
 from horsies.worker.service_connection import Outage, ServiceConnection
 from horsies.worker.settings import WorkerConfig, WorkerContext
-from horsies.worker.snapshots import SnapshotEvents, Snapshots
+from horsies.worker.snapshots import KnownNames, SnapshotEvents, Snapshots
 from horsies.worker.stopped_nodes import StoppedNodes
+from horsies.worker.subworkflow_service import SubWorkflowService
 from horsies.worker.task_log import what_goes_on, what_is_left
 from horsies.worker.unknown_tasks import unknown_tasks_reports
 from horsies.worker.vitals import Signs, Vitals
 from horsies.worker.workflow_service import WorkflowService
+from horsies.workflows.definition import definition_keys
 
 _logger = logging.getLogger("horsies.worker")
 # What a second signal leaves for writing outcomes to a database that may be away.
@@ -119,11 +122,9 @@ class Worker:
         self._retry_notifier = RetryNotifier(self._serving)
         self._cancel_watch = CancelWatch(self._serving, self._dispatcher, worker_id)
         self._stopped_nodes = StoppedNodes(self._serving, self._dispatcher, worker_id)
+        self._children = SubWorkflowService(app, self._serving, is_stopping=self.stopping.is_set)
         self._workflows = WorkflowService(
-            app,
-            self._serving,
-            is_stopping=self.stopping.is_set,
-            on_settled=self._claimer.wake if settings.is_burst else None,
+            self._serving, self._children, self._claimer.wake if settings.is_burst else None
         )
         # Whether to look by itself what ended tasks leave to do in workflows: else it is told.
         self._looks_after_workflows = False
@@ -160,6 +161,7 @@ class Worker:
                     pings,
                     self._claim_news,
                     self._workflows,
+                    self._children,
                     self._stopped_nodes,
                 )
                 running = [
@@ -226,7 +228,7 @@ class Worker:
             self._holdings,
             SnapshotEvents(on_stored=self._may_claim.set, on_drain=self.stop),
             holds_lock=holds_lock,
-            task_names=self._app.list_tasks(),
+            names=KnownNames(self._app.list_tasks(), definition_keys()),
         )
         return [
             snapshots,
@@ -351,15 +353,16 @@ def _recovery_services(
     calls = observers.hook_calls
     has_hook = bool(calls.hooks.of("expired"))
     tell = calls.tell if has_listeners(calls.hooks) else None
+    reaper = Reaper(
+        connection,
+        config.recovery,
+        host_key=identity.host_key,
+        on_expired=observers.expired if has_hook else None,
+        tell=tell,
+    )
+    duties = [*reaper.duties(), QueueHistory(connection).duty()]
     return [
-        Reaper(
-            connection,
-            config.recovery,
-            host_key=identity.host_key,
-            on_expired=observers.expired if has_hook else None,
-            tell=tell,
-        ),
-        QueueHistory(connection),
+        DutyRounds(connection, identity.worker_id, duties),
         DeathWatch(
             connection,
             config.recovery,

@@ -38,6 +38,11 @@ def find_definition(key: str) -> "type[WorkflowDefinition[Any]] | None":
     return _definitions.get(key)
 
 
+def definition_keys() -> list[str]:
+    """The keys of all definitions that this process has imported."""
+    return sorted(_definitions)
+
+
 class WorkflowDefinition(Generic[T]):
     """A workflow whose nodes are class attributes; `T` is the type of its output.
 

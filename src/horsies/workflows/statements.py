@@ -1,7 +1,7 @@
 """The statements of workflows: start, advance, steer, wake, read."""
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from horsies.database.functions import call
@@ -17,8 +17,15 @@ class ReadySubWorkflow(NamedTuple):
     node_id: str
     workflow_id: str
     definition_key: str | None
-    kwargs: str
+    kwargs: str | None
     task_options: str | None
+
+
+class OrphanSubWorkflow(NamedTuple):
+    """A node whose definition no living worker knows."""
+
+    node_id: str
+    definition_key: str
 
 
 class Woken(NamedTuple):
@@ -169,8 +176,22 @@ def unmarked_stopped_tasks(worker_id: str) -> Statement[Scalar]:
     return Statement(sql, {"worker_id": worker_id}, Scalar)
 
 
-def ready_subworkflows(batch_limit: int) -> Statement[ReadySubWorkflow]:
-    return call("ready_subworkflows_v2", ReadySubWorkflow, batch_limit=batch_limit)
+def claim_subworkflows(
+    definition_keys: Sequence[str], lease: timedelta, batch_limit: int
+) -> Statement[ReadySubWorkflow]:
+    return call(
+        "claim_subworkflows",
+        ReadySubWorkflow,
+        definition_keys=definition_keys,
+        lease=lease,
+        batch_limit=batch_limit,
+    )
+
+
+def orphan_subworkflows(own_keys: Sequence[str], batch_limit: int) -> Statement[OrphanSubWorkflow]:
+    return call(
+        "orphan_subworkflows", OrphanSubWorkflow, own_keys=own_keys, batch_limit=batch_limit
+    )
 
 
 def fail_nodes(node_ids: Sequence[str], results: Sequence[str]) -> Statement[Scalar]:

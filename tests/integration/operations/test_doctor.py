@@ -18,8 +18,9 @@ from horsies.operations.doctor_reading import (
     definition_of,
 )
 from horsies.version import __version__
-from support.apps import good
+from support.apps import bad, good
 from support.database import Database
+from support.proxy import proxied
 from support.scenes import snapshot
 
 
@@ -45,6 +46,33 @@ def test_settings_that_hurt_are_hints(app: Horsies) -> None:
 
     assert any("fsync is off" in hint.text for hint in hints)  # as the tests' server has it
     assert not any(hint.is_wrong for hint in hints)
+
+
+def test_a_duty_that_fails(app: Horsies, db: Database) -> None:
+    db.insert(
+        "horsies_duties", name="prune workflows", taken_at=datetime.now(UTC), failure="no luck"
+    )
+
+    finding = wrong(app)["duty"]
+
+    assert "could not prune workflows" in finding.text
+    assert "no luck" in finding.text
+
+
+def test_a_server_that_does_not_answer_is_given_up(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(doctor, "_LIMIT_S", 1.0)
+    with proxied(database_url) as (proxy, url):
+        app = Horsies(AppConfig(broker=PostgresConfig(database_url=url)))
+        hold = proxy.hold("pg_notification_queue_usage", side="asked")
+        try:
+            result = app.operations.doctor()
+        finally:
+            hold.release()
+            app.get_broker().close()
+
+    assert bad(result).code.value == "MONITORING_QUERY_FAILED"
 
 
 async def test_a_session_idle_in_transaction(app: Horsies, database_url: str) -> None:

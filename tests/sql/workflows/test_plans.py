@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterator
+from datetime import timedelta
 
 import psycopg
 import pytest
@@ -151,7 +152,7 @@ def test_looks_for_waits_and_children_read_what_they_find(db: Database) -> None:
     before = rows_read(db)
 
     db.run(statements.wake_nodes(100))
-    db.run(statements.ready_subworkflows(100))
+    db.run(statements.claim_subworkflows(["known"], timedelta(seconds=30), 100))
 
     assert rows_read(db) - before < 50
 

@@ -49,3 +49,7 @@ select set_config('enable_seqscan', 'off', false), set_config('enable_bitmapscan
 explain select t.id from horsies_tasks t
 where t.status = 'PENDING' and not t.is_held and t.queue_name = 'default' and t.priority = 100 and t.enqueued_at <= now()
 order by t.enqueued_at, t.id limit 100 for update skip locked;
+
+-- name: failing_duties
+select d.name::text, d.failure, greatest(horsies_now() - d.taken_at, interval '0') as age from horsies_duties d
+where d.failure is not null and isfinite(d.taken_at) order by d.name limit 100;

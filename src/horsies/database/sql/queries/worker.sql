@@ -5,11 +5,11 @@
 insert into horsies_worker_states (worker_id, snapshot_at, hostname, pid, processes, queues, tasks_running, tasks_claimed,
     memory_usage_mb, children_memory_mb, cpu_percent, memory_percent, max_claim_batch, max_claim_per_worker,
     cluster_wide_cap, queue_priorities, queue_max_concurrency, recovery_config, worker_started_at, pid_started_at, holds_lock, host_key,
-    task_names, version, slots)
+    task_names, definition_keys, version, slots)
 values (%(worker_id)s, horsies_now(), %(hostname)s, %(pid)s, %(processes)s, %(queues)s, %(tasks_running)s, %(tasks_claimed)s,
     %(memory_usage_mb)s, %(children_memory_mb)s, %(cpu_percent)s, %(memory_percent)s, %(max_claim_batch)s,
     %(max_claim_per_worker)s, %(cluster_wide_cap)s, %(queue_priorities)s, %(queue_max_concurrency)s, %(recovery_config)s,
-    %(worker_started_at)s, %(pid_started_at)s, %(holds_lock)s, %(host_key)s, %(task_names)s,
+    %(worker_started_at)s, %(pid_started_at)s, %(holds_lock)s, %(host_key)s, %(task_names)s, %(definition_keys)s,
     %(version)s, %(slots)s)
 returning exists (select from horsies_worker_drains d where d.worker_id = %(worker_id)s) as is_drained,
     not exists (select from horsies_worker_states s

@@ -1,5 +1,5 @@
 -- Retention: each call deletes one bounded batch and says how many; the caller repeats until none is left.
--- Caller: horsies_sweep.  Claims are never blocked: only ended rows are locked, locked ones are skipped.
+-- Caller: recovery/reaper.py.  Claims are never blocked: only ended rows are locked, locked ones are skipped.
 
 create or replace function horsies_prune_heartbeats(older_than interval, batch_limit integer) returns integer
 language plpgsql set search_path from current as $$
@@ -23,6 +23,7 @@ begin
     -- A few rows per worker, and none without a grant that is recent: those of dead workers go with their snapshots.
     delete from horsies_worker_permits p where p.granted_at < horsies_now() - older_than;
     delete from horsies_worker_drains d where d.requested_at < horsies_now() - older_than;
+    delete from horsies_duties d where d.taken_at < horsies_now() - older_than;  -- of hosts that are no more
     return pruned;
 end $$;
 
@@ -43,18 +44,42 @@ begin
     return pruned;
 end $$;
 
+-- Roots with all their children, from the leaves: nodes first, then workflows without nodes and children, at most batch_limit rows in
+-- all. However large a tree is, each call deletes a part of it.
 create or replace function horsies_prune_workflows(older_than interval, batch_limit integer) returns integer
 language plpgsql set search_path from current as $$
-declare pruned integer;
+declare
+    trees text[];
+    pruned integer;
+    step integer;
 begin
-    delete from horsies_workflows where id = any (array(
+    with recursive roots as (
         select w.id from horsies_workflows w
         where w.status in ('COMPLETED', 'FAILED', 'CANCELLED')
           and coalesce(w.completed_at, w.updated_at, w.created_at) < horsies_now() - older_than
-          and w.parent_workflow_id is null  -- children go with their root
-        order by coalesce(w.completed_at, w.updated_at, w.created_at) limit batch_limit for update skip locked));
+          and w.parent_workflow_id is null
+        order by coalesce(w.completed_at, w.updated_at, w.created_at) limit batch_limit for update skip locked
+    ), tree as (
+        select r.id from roots r
+        union all
+        select w.id from tree t join horsies_workflows w on w.parent_workflow_id = t.id
+    )
+    select coalesce(array_agg(t.id::text), '{}') into trees from (select t.id from tree t limit 2 * batch_limit) t;
+    delete from horsies_workflow_tasks where id = any (array(
+        select n.id from horsies_workflow_tasks n where n.workflow_id = any (trees) limit batch_limit));
     get diagnostics pruned = row_count;
-    return pruned;
+    loop
+        delete from horsies_workflows where id = any (array(
+            select w.id from horsies_workflows w
+            where w.id = any (trees) and not exists (select from horsies_workflow_tasks n where n.workflow_id = w.id)
+              and not exists (select from horsies_workflows c where c.parent_workflow_id = w.id)
+            limit batch_limit - pruned));
+        get diagnostics step = row_count;
+        pruned := pruned + step;
+        exit when step = 0;
+    end loop;
+    -- What the look at the trees left out counts as more to do.
+    return case when pruned > 0 and cardinality(trees) >= 2 * batch_limit then greatest(pruned, batch_limit) else pruned end;
 end $$;
 
 -- An event for which a node still waits in a workflow that has not ended is kept: a paused workflow takes it when it goes on.

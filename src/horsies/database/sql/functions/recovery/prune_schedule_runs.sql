@@ -1,6 +1,6 @@
 -- horsies_prune_schedule_runs: delete one batch of the history of schedules that is older than an age, and say how many. The latest
 -- slot that was sent and is forgotten now is noted: whether slots up to it were sent is unknown from then on.
--- Caller: horsies_sweep.  Locks: the rows it deletes, locked ones are skipped; then horsies_schedule_horizons, by name.
+-- Caller: recovery/reaper.py.  Locks: the rows it deletes, locked ones are skipped; then horsies_schedule_horizons, by name.
 create or replace function horsies_prune_schedule_runs(older_than interval, batch_limit integer) returns integer
 language plpgsql set search_path from current as $$
 declare pruned integer;

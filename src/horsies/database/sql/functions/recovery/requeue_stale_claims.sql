@@ -1,5 +1,5 @@
 -- horsies_requeue_stale_claims: CLAIMED -> PENDING (T12) where the claimer shows no sign of life: user code never ran, so this is safe.
--- Caller: horsies_sweep, recovery/death_watch.py, recovery/manual.py.  Locks: horsies_tasks, by id, skipping locked rows.
+-- Caller: recovery/reaper.py, recovery/death_watch.py, recovery/manual.py.  Locks: horsies_tasks, by id, skipping locked rows.
 -- dead_owners: dead workers, whose claims need no threshold.
 create or replace function horsies_requeue_stale_claims(stale_after interval, dead_owners text[], batch_limit integer) returns integer
 language plpgsql

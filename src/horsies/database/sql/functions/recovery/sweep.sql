@@ -1,5 +1,4 @@
--- horsies_sweep: the reaper's steps that need no judgement of the worker's, one batch of each, in the order given.
--- Caller: recovery/reaper.py, which expires first: only that locks workflows, and they come before tasks (docs/states.md).
+-- horsies_sweep: for workers of release 0.2: steps of their reaper, one batch of each, in the order given.
 -- Locks: the sweep lock; one worker sweeps at a time, another gets no answer.
 -- A step that fails says why and stops no other; what would meet every step alike (no disk, no locks, a shutdown) is raised.
 create or replace function horsies_sweep(steps text[], ages interval[], batch_limit integer)

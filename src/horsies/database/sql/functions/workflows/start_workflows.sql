@@ -1,5 +1,5 @@
 -- horsies_start_workflows: stores workflows with their nodes and starts what has nothing to wait for, one receipt per workflow.
--- Caller: workflows/prepared_start.py, also in the user's own transaction; worker/workflow_service.py for a child.
+-- Caller: workflows/prepared_start.py, also in the user's own transaction; worker/subworkflow_service.py for a child.
 -- The members are the fields of NewWorkflow and NewNode in workflows/rows.py. A child names the READY node it belongs to.
 -- 'created'; 'exists' (same id and name); 'mismatch' (same id, other name); 'refused' (the node no longer waits for a child).
 -- Locks: of a child, the tree of its parent.
@@ -53,7 +53,7 @@ begin
     for child in
         select i.id, i.parent_node_id from jsonb_to_recordset(workflows) i(id text, parent_node_id text) where i.parent_node_id is not null
     loop
-        update horsies_workflow_tasks n set status = 'RUNNING', sub_workflow_id = child.id, started_at = now_at
+        update horsies_workflow_tasks n set status = 'RUNNING', sub_workflow_id = child.id, started_at = now_at, wait_until = null
         where n.id = child.parent_node_id and n.status || '' = 'READY' and exists (  -- also one that an earlier start has stored
             select from horsies_workflows w
             where w.id = child.id and w.parent_workflow_id = n.workflow_id and w.parent_task_index = n.task_index);
