@@ -166,15 +166,25 @@ def is_alone(db: Database) -> bool:
         worker_started_at=datetime.now(UTC), holds_lock=True,
     )  # fmt: skip
     (stored,) = run_blocking(db.connection, insert_worker_state(columns))
-    return stored.is_alone
+    return bool(stored.is_alone)
 
 
 async def test_a_worker_looks_less_often_while_no_other_was_seen_lately(
     db: Database, new_watch: NewWatch
 ) -> None:
-    watch = new_watch(is_alone=lambda: is_alone(db))
+    watch = new_watch(peer_count=lambda: int(not is_alone(db)))
     insert_worker(db, "old", snapshot_at=datetime.now(UTC) - timedelta(minutes=3))
     before = watch.interval_s
     insert_worker(db, "peer")
 
     assert (before, watch.interval_s) == (5.0, 2.0)
+
+
+async def test_candidates_ask_the_less_often_the_more_there_are(new_watch: NewWatch) -> None:
+    elected = new_watch(peer_count=lambda: 20)
+    candidate = new_watch(peer_count=lambda: 20)
+
+    await elected.run_once()
+    await candidate.run_once()
+
+    assert (elected.interval_s, candidate.interval_s) == (2.0, 20.0)

@@ -42,31 +42,40 @@ class DeathWatch:
         host_key: str,
         own_id: str,
         is_electable: bool = True,
-        is_alone: Callable[[], bool] = lambda: False,
+        peer_count: Callable[[], int] = lambda: 1,
         tell: Tell | None = None,
     ) -> None:
         self._connection = connection
         self._config = config
         self._host_key = host_key
         self._own_id = own_id
-        self._is_alone = is_alone
+        self._peer_count = peer_count
         self._tell = tell
         # One watch per host is enough, and there must be one: only there does a pid tell.
         self._office = f"death watch:{host_key}" if is_electable else None
         self._settled: set[str] = set()
         self._is_first = True
+        self._is_elected = True
 
     @property
     def interval_s(self) -> float:
-        """Seldom where nobody else was seen lately: only one that comes and dies can be missed."""
-        return 5.0 if self._is_alone() else 2.0
+        """Seldom where nobody else was seen lately: only one that comes and dies can be missed.
+
+        Candidates for the office ask the less often the more there are: together once a second.
+        """
+        peer_count = self._peer_count()
+        if not peer_count:
+            return 5.0
+        return 2.0 if self._is_elected else min(30.0, max(2.0, peer_count))
 
     async def run_once(self) -> int:
         """Look once, if this worker is the elected one; return how many tasks were recovered."""
         # At first all that were ever seen: nobody may have been there to notice.
         seen_within = _RECENT if self._office or not self._is_first else None
-        candidates = await self._connection.run(watch_workers(self._office, seen_within))
+        watched = await self._connection.run(watch_workers(self._office, seen_within))
         self._is_first = False
+        candidates = [worker for worker in watched if worker is not None]
+        self._is_elected = len(candidates) == len(watched)
         # Settled only as long as it is called dead: a worker may have been cut off for a moment.
         self._settled &= {worker.worker_id for worker in candidates}
         recovered = 0

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from horsies.database.functions import call
 from horsies.database.sql_files import query
@@ -186,12 +186,17 @@ def return_unpermitted_runs(owner_id: str) -> Statement[Scalar]:
 
 def watch_workers(
     office: str | None, seen_within: timedelta | None
-) -> Statement[WorkerWithoutLock]:
+) -> Statement[WorkerWithoutLock | None]:
     """Workers whose session lock is free although they have held it.
 
-    With an office, only the one session that holds it is told; a new holder sees all ever seen.
+    With an office, only the one session that holds it gets them, and a new holder all ever seen;
+    any other gets None.
     """
-    return call("watch_workers", WorkerWithoutLock, office=office, seen_within=seen_within)
+    return call("watch_workers", _watched, office=office, seen_within=seen_within)
+
+
+def _watched(worker_id: str | None, *rest: Any) -> WorkerWithoutLock | None:
+    return None if worker_id is None else WorkerWithoutLock(worker_id, *rest)
 
 
 def expired_tasks() -> Statement[ExpiredTask]:

@@ -61,7 +61,8 @@ class Snapshots:
         self._names = names
         self._names_stored_at: float | None = None
         self._is_drained = False
-        self.is_alone = False
+        # Other workers that live, or one that was seen within two minutes.
+        self.peer_count = 1
         self._process = psutil.Process(os.getpid())
         config, settings, queues = context.config, context.settings, context.queues
         self._fixed: dict[str, object] = {
@@ -103,7 +104,7 @@ class Snapshots:
             "slots": Jsonb(self._holdings.dispatcher.slots()),
         }
         (stored,) = await self._connection.run(insert_worker_state(columns))
-        self.is_alone = stored.is_alone
+        self.peer_count = 0 if stored.is_alone else max(1, stored.peer_count)
         self._events.on_stored()
         if stored.is_drained and not self._is_drained:
             self._is_drained = True

@@ -300,6 +300,7 @@ def beat(
 
 class StoredSnapshot(NamedTuple):
     is_drained: bool
+    peer_count: int
     is_alone: bool
 
 

@@ -369,7 +369,7 @@ def _recovery_services(
             host_key=identity.host_key,
             own_id=identity.worker_id,
             is_electable=is_electable,
-            is_alone=lambda: snapshots.is_alone,
+            peer_count=lambda: snapshots.peer_count,
             tell=tell,
         ),
     ]

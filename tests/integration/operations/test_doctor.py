@@ -20,7 +20,6 @@ from horsies.operations.doctor_reading import (
 from horsies.version import __version__
 from support.apps import bad, good
 from support.database import Database
-from support.proxy import proxied
 from support.scenes import snapshot
 
 
@@ -60,17 +59,13 @@ def test_a_duty_that_fails(app: Horsies, db: Database) -> None:
 
 
 def test_a_server_that_does_not_answer_is_given_up(
-    database_url: str, monkeypatch: pytest.MonkeyPatch
+    app: Horsies, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(doctor, "_LIMIT_S", 1.0)
-    with proxied(database_url) as (proxy, url):
-        app = Horsies(AppConfig(broker=PostgresConfig(database_url=url)))
-        hold = proxy.hold("pg_notification_queue_usage", side="asked")
-        try:
-            result = app.operations.doctor()
-        finally:
-            hold.release()
-            app.get_broker().close()
+
+    with psycopg.connect(database_url) as session:
+        session.execute("lock table horsies_duties in access exclusive mode")
+        result = app.operations.doctor()
 
     assert bad(result).code.value == "MONITORING_QUERY_FAILED"
 

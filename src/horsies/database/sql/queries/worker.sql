@@ -12,6 +12,8 @@ values (%(worker_id)s, horsies_now(), %(hostname)s, %(pid)s, %(processes)s, %(qu
     %(worker_started_at)s, %(pid_started_at)s, %(holds_lock)s, %(host_key)s, %(task_names)s, %(definition_keys)s,
     %(version)s, %(slots)s)
 returning exists (select from horsies_worker_drains d where d.worker_id = %(worker_id)s) as is_drained,
+    (select count(distinct s.worker_id) from horsies_worker_states s
+        where s.snapshot_at >= horsies_now() - interval '15 seconds' and s.worker_id <> %(worker_id)s) as peer_count,
     not exists (select from horsies_worker_states s
         where s.snapshot_at >= horsies_now() - interval '2 minutes' and s.worker_id <> %(worker_id)s) as is_alone;
 

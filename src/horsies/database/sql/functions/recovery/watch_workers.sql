@@ -1,5 +1,5 @@
--- horsies_watch_workers: what horsies_workers_without_lock tells, to one session at a time: that which holds the lock of this
--- office. Without office, to anyone. Others get no row. Who takes the office looks at all workers ever seen, then at recent ones.
+-- horsies_watch_workers: horsies_workers_without_lock for one session at a time: that which holds the lock of this office. Without
+-- office, for anyone. Others get one row of nulls. Who takes the office looks at all workers ever seen, then at recent ones.
 -- Caller: recovery/death_watch.py. Locks: the advisory lock of the office, for the session, without waiting.
 create or replace function horsies_watch_workers(office text, seen_within interval)
 returns table (worker_id text, hostname text, pid integer, pid_started_at double precision, host_key text)
@@ -15,6 +15,7 @@ begin
           and (l.classid::bigint << 32) | l.objid::bigint = key)
     then
         if not pg_try_advisory_lock(key) then
+            return next;
             return;
         end if;
         seen_within := null;
