@@ -7,7 +7,7 @@ import pytest
 
 from horsies import AppConfig, Horsies, PostgresConfig, TaskError, TaskResult
 from support.eventually import eventually
-from support.faults import scene
+from support.faults import ENDED, scene
 from support.proxy import proxied
 
 pytestmark = [pytest.mark.faults, pytest.mark.slow, pytest.mark.timeout(120)]
@@ -90,6 +90,67 @@ def test_locked_row_of_a_lost_claim_does_not_hold_up_claiming(database_url: str)
         play.assert_invariants()
         assert play.begun() == {0: 1, 1: 1, 2: 1, 3: 1}
         assert worker.poll() is None
+
+
+def test_claim_whose_answer_was_lost_is_given_back_at_a_stop(database_url: str) -> None:
+    with proxied(database_url) as (proxy, url), scene(url) as play:
+        hold = proxy.hold("horsies_claim_tasks", "lanes", side="answered")
+        play.url = database_url
+        play.send("coroutine", range(2))
+        worker = play.start_worker("--processes", "1")
+        hold.wait()
+        assert play.count("RUNNING") == 2
+
+        worker.terminate()
+        proxy.hang_up()
+        worker.wait(30)
+
+        assert play.count("PENDING") == 2
+        assert worker.returncode == 0
+
+
+def test_claim_that_comes_late_behind_a_pooler_is_given_back(database_url: str) -> None:
+    """There nobody can see whether a statement that was hung up goes on."""
+    settings = {"pgbouncer_transaction_mode": True, "session_database_url": database_url}
+    with proxied(database_url) as (proxy, url), scene(url, broker=settings) as play:
+        hold = proxy.hold("horsies_claim_tasks", "lanes", side="answered")
+        play.url = database_url
+        play.send("coroutine", range(1))
+        worker = play.start_worker("--processes", "1")
+        worker_id = play.wait_ready(worker)
+        hold.wait()
+        proxy.hang_up()
+        eventually(lambda: play.count("COMPLETED") == 1, within=30)
+
+        play.module.coroutine.schedule(3600, 1).unwrap()
+        late = (
+            "update horsies_tasks set status = 'RUNNING', claimed_at = now(), started_at = now(), "
+            "enqueued_at = now(), claimed_by_worker_id = %s where status = 'PENDING' returning id"
+        )
+        play.rows(late, worker_id)
+
+        eventually(lambda: play.count("COMPLETED") == 2, within=30)
+        assert play.log().count("gave back 1 tasks") == 2
+
+
+@pytest.mark.parametrize("kind", ["coroutine", "flaky"])
+def test_end_that_was_stored_before_its_answer_was_lost_is_no_lost_claim(
+    database_url: str, kind: str
+) -> None:
+    with proxied(database_url) as (proxy, url), scene(url) as play:
+        hold = proxy.hold("horsies_end_tasks", side="answered")
+        play.url = database_url
+        play.send(kind, range(1))
+        worker = play.start_worker("--processes", "1")
+        hold.wait()
+
+        proxy.hang_up()
+
+        play.send("coroutine", range(1, 2))
+        eventually(lambda: play.count(*ENDED) == 2, within=30)
+        worker.terminate()
+        assert worker.wait(30) == 0
+        assert "its claim was lost" not in play.log()
 
 
 @pytest.mark.parametrize("act", ["send one of many", "run again"])

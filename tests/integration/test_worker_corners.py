@@ -195,6 +195,33 @@ async def test_row_older_than_all_that_was_claimed_is_found_within_a_poll(
     assert row["started_at"] - row["created_at"] < timedelta(seconds=3)
 
 
+async def test_late_task_among_many_of_other_names_is_found(new_app: NewApp, db: Database) -> None:
+    """Its transaction was open for long: others have gone past its place meanwhile."""
+    app = new_app(unknown_tasks="leave")
+    echo = add_echo(app)
+    foreign = (
+        "insert into horsies_tasks (id, task_name, queue_name, enqueue_sha, enqueued_at) "
+        "select 'foreign-' || n, 'removed', 'default', '', "
+        "now() - interval '1 hour' + n * interval '1 ms' from generate_series(1, 5000) n"
+    )
+    db.execute(foreign)
+
+    async with working(app):
+        first = good(await echo.send_async("x"))
+        await first.get_async(20_000)
+        # Behind the 3,000th of the others, as if it had been sent then.
+        late = (
+            "insert into horsies_tasks (id, task_name, queue_name, enqueue_sha, args, enqueued_at) "
+            "select 'late', 'echo', 'default', '', args, "
+            "now() - interval '1 hour' + interval '3 s' from horsies_tasks where id = %s"
+        )
+        db.execute(late, first.task_id)
+
+        await eventually_async(lambda: asyncio.to_thread(lambda: db.status("late") == "COMPLETED"))
+
+    assert db.statuses()["PENDING"] == 5000
+
+
 async def test_claims_given_back_by_one_worker_are_run_by_another_at_once(
     new_app: NewApp, db: Database
 ) -> None:

@@ -13,7 +13,7 @@ from support.database import FAILURE, OK, Database, new_task
 
 CHANNELS = (
     "task_new", "task_queue_default", "task_queue_q", "task_done", "horsies_task_status",
-    "horsies_worker_state",
+    "horsies_worker_state", "horsies_tasks_returned",
 )  # fmt: skip
 
 
@@ -253,3 +253,12 @@ def test_notification_waits_for_the_commit(listening: Database, database_url: st
 
     assert before == Counter()
     assert after["task_new", "a"] == 1
+
+
+def test_returned_tasks_wake_those_who_have_gone_past_them(listening: Database) -> None:
+    claims = [listening.claimed(), listening.claimed()]
+    heard(listening)
+
+    listening.give_back(*claims)
+
+    assert heard(listening)["horsies_tasks_returned", "default"] == 1

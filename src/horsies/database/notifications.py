@@ -11,6 +11,7 @@ CANCEL_CHANNEL = "horsies_cancel"
 DONE_CHANNEL = "task_done"
 STATUS_CHANNEL = "horsies_task_status"
 WORKFLOW_CHANNEL = "horsies_workflow_wake"
+RETURNED_CHANNEL = "horsies_tasks_returned"
 STOP_CHANNEL = "horsies_workflow_stop"
 SCHEDULE_CHANNEL = "horsies_schedules"
 # What viewers listen to.

@@ -9,8 +9,7 @@ import asyncio
 import logging
 import math
 import sys
-from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
 from horsies.clock import jittered, monotonic
 from horsies.recovery.statements import return_unheld_tasks
@@ -23,14 +22,13 @@ from horsies.worker.claim_request import (
     CutShort,
     Granted,
     LaneRequest,
-    Mark,
-    MarkKey,
     ScanPosition,
 )
 from horsies.worker.held_task import HeldTask
 from horsies.worker.holdings import Holdings
 from horsies.worker.lanes import Lanes
-from horsies.worker.service_connection import ServiceConnection
+from horsies.worker.marks import Marks, filled_lanes, furthest
+from horsies.worker.service_connection import SERVER_LIMIT_S, ServiceConnection
 from horsies.worker.settings import ServedQueue, WorkerContext
 from horsies.worker.statements import claim_tasks, in_claim_order, next_due
 
@@ -41,6 +39,8 @@ _MAX_ROWS = 500
 _FULL_SCAN_SHARE = 30.0
 _POLL_LOW, _POLL_HIGH = 0.6, 1.8
 _DUE_CHECK_S = 1.0
+# How often a full scan may come for what a peer has handed back.
+_RETURNED_SHARE = 3.0
 # How often rows of a lost answer that another session has locked are tried again.
 _LOCKED_RETRY_S = 1.0
 
@@ -88,16 +88,18 @@ class Claimer:
         self._news = news
         self._wake = asyncio.Event()
         self._wake_count = 0
-        self._marks: dict[MarkKey, Mark] = {}
+        self._marks = Marks()
         self._counts: str | None = None
         # Per lane: whether the last claim that asked for it left something behind, or found little.
         self._may_have_more = [True] * len(lanes.all)
         self._is_sparse = [True] * len(lanes.all)
         self._full_scan_at = 0.0
+        self._full_scanned_at = 0.0
         self._full_scan_cost_s = 0.0
         self._owes_full_scan = False
         self._has_lost_answer = False
         self._unheld_at: float | None = None
+        self._late_until = 0.0
         self._to_claim = _ToldQueues()
         self._to_ask_when_due = _ToldQueues()
         self._due_at: float | None = None
@@ -115,6 +117,12 @@ class Claimer:
         self._to_claim.add(queue_name)
         self._to_ask_when_due.add(queue_name)
         self._expect_more()
+
+    def look_behind(self) -> None:
+        """A peer has handed tasks back, which may stand behind the marks."""
+        soon = self._full_scanned_at + _RETURNED_SHARE * self._full_scan_cost_s
+        self._full_scan_at = min(self._full_scan_at, soon)
+        self.wake()
 
     def _expect_more(self) -> None:
         self._may_have_more = [True] * len(self._lanes.all)
@@ -157,10 +165,14 @@ class Claimer:
         positions = [row for row in rows if isinstance(row, ScanPosition)]
         is_cut_short = any(isinstance(row, CutShort) for row in rows)
         self._counts = next((row.text for row in rows if isinstance(row, Counts)), None)
-        filled = _filled_lanes(request, tasks, is_cut_short=is_cut_short)
-        self._move_marks(request, [*positions, *_furthest(tasks)], filled)
+        filled = filled_lanes(request, tasks, is_cut_short=is_cut_short)
+        self._marks.move(request, [*positions, *furthest(tasks)], filled)
+        cost_s = monotonic() - started_at
         if request.is_full_scan:
-            self._plan_full_scan(cost_s=monotonic() - started_at)
+            self._plan_full_scan(cost_s=cost_s)
+        elif any(position.may_have_more for position in positions):
+            # A sparse lane walks over a backlog of others, as far as its last full scan began it.
+            self._full_scan_at += _FULL_SCAN_SHARE * cost_s
         batch_limit = request.limits.batch_limit
         if not is_cut_short and (not batch_limit or len(tasks) < batch_limit):
             self._learn(request, positions, filled)
@@ -196,17 +208,27 @@ class Claimer:
         """Whether the database may hold tasks for this worker that it does not know of."""
         return self._has_lost_answer or self._unheld_at is not None
 
+    async def settle(self) -> None:
+        """At a stop: give back what the last claims may have taken without our knowledge."""
+        if self.has_lost_answer:
+            await self._return_unheld()
+
     async def _return_unheld(self) -> None:
         """Give back what a statement whose answer was lost may have taken: none of it ever ran.
 
         Rows that another session has locked are tried again later; claiming does not wait for them.
+        Behind a pooler the statement itself may come late, within the limit of the server.
         """
-        await self._connection.end_lost_backend()
+        is_certain = await self._connection.end_lost_backend()
+        if self._has_lost_answer and not is_certain:
+            self._late_until = monotonic() + SERVER_LIMIT_S
         owner_id = self._context.identity.worker_id
         statement = return_unheld_tasks(owner_id, self._holdings.task_ids())
         unheld = (await self._connection.run(statement))[0]
         self._has_lost_answer = False
-        self._unheld_at = monotonic() + _LOCKED_RETRY_S if unheld.remaining else None
+        may_come_late = monotonic() < self._late_until
+        again_s = _LOCKED_RETRY_S if unheld.remaining or may_come_late else None
+        self._unheld_at = None if again_s is None else monotonic() + again_s
         if unheld.returned:
             _logger.warning(
                 "gave back %d tasks claimed by a statement whose answer was lost", unheld.returned
@@ -234,7 +256,7 @@ class Claimer:
                 batch_limit=context.settings.max_claim_batch,
                 counts=None if is_full_scan else self._counts,
             ),
-            marks={} if is_full_scan else self._marks,
+            marks={} if is_full_scan else self._marks.by_key,
             is_full_scan=is_full_scan,
             permit=permit,
         )
@@ -291,20 +313,11 @@ class Claimer:
             return room
         return [min(count, max(0, limit - len(buffer.tasks))) for count in room]
 
-    def _move_marks(
-        self, request: ClaimRequest, rows: Sequence[HeldTask | ScanPosition], filled: Sequence[bool]
-    ) -> None:
-        """Forward only; but a full scan that filled a lane may have left more just behind it."""
-        for row in rows:
-            key, mark = (row.queue_name, row.priority, row.lane), row.mark
-            may_go_back = request.is_full_scan and filled[row.lane - 1]
-            if may_go_back or mark >= self._marks.get(key, mark):
-                self._marks[key] = mark
-
     def _plan_full_scan(self, *, cost_s: float) -> None:
         """The cheaper of the last two counts: one slow scan (a cold cache) is no measure."""
         before_s, self._full_scan_cost_s = self._full_scan_cost_s, cost_s
-        self._full_scan_at = monotonic() + _FULL_SCAN_SHARE * min(before_s, cost_s)
+        self._full_scanned_at = monotonic()
+        self._full_scan_at = self._full_scanned_at + _FULL_SCAN_SHARE * min(before_s, cost_s)
         self._owes_full_scan = False
 
     def _learn(
@@ -370,19 +383,3 @@ class Claimer:
         if seconds is not None:
             due_at = monotonic() + max(0.0, float(seconds))
             self._due_at = min(self._due_at or due_at, due_at)
-
-
-def _furthest(tasks: Sequence[HeldTask]) -> Iterable[HeldTask]:
-    """The last one of each queue, priority and lane: tasks come in claim order."""
-    return {(task.queue_name, task.priority, task.lane): task for task in tasks}.values()
-
-
-def _filled_lanes(
-    request: ClaimRequest, tasks: Sequence[HeldTask], *, is_cut_short: bool
-) -> list[bool]:
-    """Per lane, whether it gave all that was asked for, or all that one claim may carry."""
-    found = Counter(task.lane for task in tasks)
-    return [
-        is_cut_short or found[number] >= lane.room
-        for number, lane in enumerate(request.lanes, start=1)
-    ]

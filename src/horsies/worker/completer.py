@@ -34,6 +34,7 @@ from horsies.worker.statements import (
     renumber_attempts,
     store_logs,
     store_progress,
+    stored_ends,
     unlocked_tasks,
 )
 from horsies.workflows.statements import advance_tasks, lock_workflows_of_tasks
@@ -162,16 +163,34 @@ class Completer:
         return batch
 
     async def _write(self, batch: Sequence[Completion]) -> list[Recorded]:
+        try_count = 0
+
+        async def write() -> list[Recorded]:
+            nonlocal try_count
+            try_count += 1
+            recorded = await self._write_unlocked(batch)
+            return recorded if try_count == 1 else await self._recognize(recorded)
+
         try:
-            return await self._connection.persistently(
-                "writing results", lambda: self._write_unlocked(batch)
-            )
+            return await self._connection.persistently("writing results", write)
         except UniqueViolation as error:
             if not await self._renumber(batch):
                 return await self._split(batch, error)
             return await self._write(batch)
         except _REFUSED as error:
             return await self._split(batch, error)
+
+    async def _recognize(self, recorded: list[Recorded]) -> list[Recorded]:
+        """After a try whose answer was lost: what that try has stored is not a lost claim."""
+        lost = [one.completion for one in recorded if one.outcome == "claim_lost"]
+        if not lost:
+            return recorded
+        stored = await self._connection.run(stored_ends(self._owner_id, lost))
+        outcomes = {receipt.task_id: receipt.outcome for receipt in stored}
+        return [
+            one._replace(outcome=outcomes.get(one.completion.task.task_id, one.outcome))
+            for one in recorded
+        ]
 
     async def _write_unlocked(self, batch: Sequence[Completion]) -> list[Recorded]:
         """Write; when someone has locked rows of the batch, those wait and the others go on."""

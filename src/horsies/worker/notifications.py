@@ -21,6 +21,7 @@ from horsies.database.notifications import (
     CANCEL_CHANNEL,
     PING_CHANNEL,
     PONG_CHANNEL,
+    RETURNED_CHANNEL,
     STOP_CHANNEL,
     WORKFLOW_CHANNEL,
     notify,
@@ -122,6 +123,8 @@ def start_listener(
         wake_queue = _in_loop(loop, partial(heard.claimer.wake, queue.name))
         channel = queue_channel(queue.name)
         listener.subscribe(channel, _if(_always, wake_queue), only_wakes=True)
+    look_behind = _in_loop(loop, heard.claimer.look_behind)
+    listener.subscribe(RETURNED_CHANNEL, _if(_always, look_behind), only_wakes=True)
     answer = _in_loop(loop, heard.pings.woken.set)
     listener.subscribe(PING_CHANNEL, _if(heard.pings.add, answer))
     look = _in_loop(loop, heard.cancel_watch.woken.set)

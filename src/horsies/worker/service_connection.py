@@ -101,18 +101,21 @@ class ServiceConnection:
         async with self._lent() as connection:
             return await run_pipelined(connection, statements)
 
-    async def end_lost_backend(self) -> None:
-        """Wait until the server's side of the last broken connection is gone.
+    async def end_lost_backend(self) -> bool:
+        """Wait until the server's side of the last broken connection is gone, if that can be known.
 
         It may have gone on without us: what it did is certain only when it can do no more. Behind a
-        pooler its pid means nothing here; there the pooler ends it when the client hangs up.
+        pooler its pid means nothing here; there its statement may go on as long as any may.
         """
-        while self._lost_pid is not None and not self._address.is_pooled:
+        if self._address.is_pooled:
+            return False
+        while self._lost_pid is not None:
             rows = await self.run(end_backend(self._lost_pid, self._name))
             if rows[0].value:
                 self._lost_pid = None
             else:
                 await asyncio.sleep(_ASK_AGAIN_S)
+        return True
 
     @property
     def is_failing(self) -> bool:

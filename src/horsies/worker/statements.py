@@ -298,6 +298,16 @@ def beat(
     )
 
 
+def stored_ends(owner_id: str, completions: Sequence[Completion]) -> Statement[Receipt]:
+    """Those of these ends that this worker has stored already, as their attempts say."""
+    parameters = {
+        "worker_id": owner_id,
+        "task_ids": [completion.task.task_id for completion in completions],
+        "attempts": [completion.task.attempt for completion in completions],
+    }
+    return Statement(query("worker", "stored_ends"), parameters, Receipt)
+
+
 class StoredSnapshot(NamedTuple):
     is_drained: bool
     peer_count: int

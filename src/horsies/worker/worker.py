@@ -286,6 +286,7 @@ class Worker:
     async def _drain(self) -> None:
         try:
             returned = await self._buffer.give_back()
+            await self._claimer.settle()
         except psycopg.Error as error:
             if not is_transient(error):
                 raise

@@ -32,3 +32,10 @@ select w.task_name, count(*) from (
     limit 10000) w
 where not w.task_name = any (%(names)s::text[])
 group by w.task_name order by count(*) desc limit 20;
+
+-- name: stored_ends
+select a.task_id::text, case when a.outcome = 'COMPLETED' then 'completed' when a.error_code = 'TASK_CANCELLED' then 'cancelled'
+    when a.will_retry then 'retried' else 'failed' end as outcome
+from unnest(%(task_ids)s::text[], %(attempts)s::integer[]) i(id, attempt)
+join horsies_task_attempts a on a.task_id = i.id and a.attempt = i.attempt
+where a.worker_id = %(worker_id)s;

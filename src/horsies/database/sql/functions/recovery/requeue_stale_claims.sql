@@ -24,6 +24,6 @@ begin
         returning t.id, t.queue_name
     )
     select count(case when octet_length('task_queue_' || c.queue_name) <= 63 and horsies_may_notify()
-        then pg_notify('task_queue_' || c.queue_name, c.id)::text else '' end) into requeued from changed c;
+        then concat(pg_notify('horsies_tasks_returned', c.queue_name), pg_notify('task_queue_' || c.queue_name, c.id)) else '' end) into requeued from changed c;
     return requeued;
 end $$;

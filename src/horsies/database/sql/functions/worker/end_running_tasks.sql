@@ -64,7 +64,7 @@ begin
               and t.claimed_at = i.claim and horsies_attempt_number(t.retry_count) = i.attempt
             returning t.id, t.queue_name, t.status
         ), told as (
-            select pg_notify('task_queue_' || r.queue_name, r.id) from returned r
+            select pg_notify('horsies_tasks_returned', r.queue_name), pg_notify('task_queue_' || r.queue_name, r.id) from returned r
             where r.status = 'PENDING' and octet_length('task_queue_' || r.queue_name) <= 63 and horsies_may_notify()
         )
         -- Grouped, not joined: a join of batch and batch is a loop in a loop.
