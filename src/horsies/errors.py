@@ -13,6 +13,7 @@ from types import FrameType
 from typing import Self
 
 from horsies.codes import ErrorCode
+from horsies.visible import visible
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,15 +82,15 @@ class HorsiesError(Exception):
     def format_rust_style(self, use_colors: bool | None = None) -> str:
         paint = _Paint(_wants_colors() if use_colors is None else use_colors)
         code = f"[{self.code.value}]" if self.code is not None else ""
-        lines = ["", paint.red(f"error{code}:") + f" {self.message}"]
+        lines = ["", paint.red(f"error{code}:") + f" {visible(self.message)}"]
         lines += _location_lines(self.location, paint)
         for note in self.notes:
-            first, *rest = note.splitlines() or [""]
+            first, *rest = visible(note).split("\n")
             lines.append(f"   {paint.blue('=')} note: {first}")
             lines += [f"          {line}" for line in rest]
         if self.help_text is not None:
             lines += ["", f"   {paint.blue('=')} help:"]
-            lines += [f"        {line}" for line in self.help_text.splitlines()]
+            lines += [f"        {line}" for line in visible(self.help_text).split("\n")]
         return "\n".join(lines)
 
     def __str__(self) -> str:

@@ -1,6 +1,28 @@
 """The states of tasks, attempts and workflows, and the transitions of tasks (docs/states.md)."""
 
 from enum import Enum, StrEnum
+from typing import Any, TypeVar
+
+AnyStatus = TypeVar("AnyStatus", bound=Enum)
+
+
+def read_status(kind: type[AnyStatus], stored: str) -> AnyStatus:
+    """The state that a row has.
+
+    One that this release does not know, of a newer one or written by hand, is shown as it is: a
+    value of the enum beside its members, equal to none of them.
+    """
+    try:
+        return kind(stored)
+    except ValueError:
+        make: Any = str.__new__ if str in kind.__mro__ else _make_plain
+        unknown: AnyStatus = make(kind, stored)
+        unknown._name_ = unknown._value_ = stored
+        return unknown
+
+
+def _make_plain(kind: type[AnyStatus], _stored: str) -> AnyStatus:
+    return object.__new__(kind)
 
 
 class TaskStatus(Enum):
@@ -22,12 +44,12 @@ class TaskStatus(Enum):
     @property
     def display(self) -> str:
         """The name of the state for display."""
-        return _DISPLAY_AND_NUMBER[self][0]
+        return _DISPLAY_AND_NUMBER.get(self, (str(self.value), 0))[0]
 
     @property
     def numeric(self) -> int:
         """The state as a number: 0 is waiting, 1 is running, 2 and above are terminal."""
-        return _DISPLAY_AND_NUMBER[self][1]
+        return _DISPLAY_AND_NUMBER.get(self, (str(self.value), 0))[1]
 
 
 class TaskAttemptOutcome(StrEnum):

@@ -76,7 +76,8 @@ def test_a_page_goes_on_where_the_last_one_ended(run: Run) -> None:
         (["delete", "status:pending"], 2, "FAILED, not PENDING"),
         (["reschedule", "--all-apps"], 2, "missing option '--at'"),
         (["reschedule", "--all-apps", "--at", "soon"], 2, "--at:soon is no time"),
-        (["reprioritise", "--priority", "2147483648"], 2, "is not in the range"),
+        (["reprioritise", "--priority", "101"], 2, "is not in the range 1<=x<=100"),
+        (["reprioritise", "--priority", "0"], 2, "is not in the range 1<=x<=100"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
 )

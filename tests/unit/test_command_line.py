@@ -1,7 +1,9 @@
 """The frame of the `horsies` command: help, exit codes, rendered errors."""
 
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import click
 import pytest
@@ -99,3 +101,13 @@ def test_help_imports_no_command() -> None:
     )
 
     assert finished.returncode == 0, finished.stderr
+
+
+def test_commands_print_by_the_one_way_that_shows_stored_text_as_text() -> None:
+    """`echo` and `make_console`; the demo shows only what it has made itself."""
+    files = [path for path in Path(main.__file__).parent.glob("*.py") if "demo" not in path.stem]
+    ways = re.compile(r"click\.s?echo\(|\bConsole\(\w|(?<![\w.])print\(|sys\.stdout\.write")
+
+    found = {path.stem for path in files if ways.search(path.read_text())}
+
+    assert found == {"printing", "console"}

@@ -42,3 +42,19 @@ def test_lines_of_a_task_name_it_and_others_do_not(written: io.StringIO) -> None
         "WARNING inside [feed t-1, attempt 2, worker w-1]",
         "WARNING outside",
     ]
+
+
+def test_message_and_traceback_cannot_pass_for_records_of_their_own(written: io.StringIO) -> None:
+    logger = logging.getLogger("stable")
+    forged = "no funds\nERROR the disk is full\r\x1b[2J\u2028ERROR and burning"
+
+    try:
+        raise ValueError(forged)
+    except ValueError:
+        logger.exception("failed: %s", forged)
+    lines = written.getvalue().split("\n")
+
+    assert lines[0] == "ERROR failed: no funds"
+    assert [line for line in lines[1:] if line and not line.startswith("    ")] == []
+    assert "\x1b" not in written.getvalue()
+    assert len(written.getvalue().splitlines()) == len(lines) - 1

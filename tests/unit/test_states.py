@@ -9,6 +9,8 @@ from horsies.states import (
     TASK_TRANSITIONS,
     TaskAttemptOutcome,
     TaskStatus,
+    WorkflowStatus,
+    read_status,
 )
 
 S = TaskStatus
@@ -69,3 +71,12 @@ def test_transitions_are_those_of_the_diagram() -> None:
     }
 
     assert expected == TASK_TRANSITIONS
+
+
+def test_state_of_a_newer_release_is_shown_as_it_is() -> None:
+    task, workflow = read_status(TaskStatus, "FROZEN"), read_status(WorkflowStatus, "FROZEN")
+
+    assert (task.value, task.display, task.is_terminal) == ("FROZEN", "FROZEN", False)
+    assert (workflow, workflow.is_terminal) == ("FROZEN", False)
+    assert task not in list(TaskStatus)
+    assert read_status(TaskStatus, "FAILED") is TaskStatus.FAILED

@@ -5,6 +5,8 @@ from typing import Any, TypeVar
 
 import click
 
+from horsies.cli.printing import echo
+
 C = TypeVar("C", bound=Callable[..., Any])
 
 
@@ -21,6 +23,6 @@ def confirm(question: str, *, yes: bool) -> None:
         click.confirm(question, abort=True)
     except click.Abort as abort:
         if isinstance(abort.__context__, EOFError):
-            click.echo()
+            echo()
             raise click.ClickException("nobody is there to answer; add --yes") from None
         raise

@@ -14,7 +14,7 @@ from horsies.operations.filters import ENDED
 _RESCHEDULE = Change("reschedule", "rescheduled", ("PENDING",))
 _REPRIORITISE = Change("reprioritise", "reprioritised", ("PENDING",))
 _DELETE = Change("delete", "deleted", ENDED)
-_32_BITS = click.IntRange(-(2**31), 2**31 - 1)
+_PRIORITY = click.IntRange(1, 100)
 
 
 @click.command("reschedule")
@@ -36,7 +36,7 @@ def reschedule(locator: str | None, when: str, **wanted: Unpack[ChangeOptions]) 
 
 @click.command("reprioritise")
 @takes_filter
-@click.option("--priority", required=True, type=_32_BITS, help="Lower starts first.")
+@click.option("--priority", required=True, type=_PRIORITY, help="1 to 100; lower starts first.")
 def reprioritise(locator: str | None, priority: int, **wanted: Unpack[ChangeOptions]) -> None:
     """Give waiting tasks of the app in MODULE another priority."""
     change_tasks(

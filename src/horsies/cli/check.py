@@ -1,15 +1,14 @@
 """`horsies check`: validate an app without starting it."""
 
-import logging
-import sys
-
 import click
 
 from horsies.app import Horsies
 from horsies.cli.locating import takes_app
+from horsies.cli.printing import echo
 from horsies.cli.worker import LEVELS
 from horsies.config.sources import described
 from horsies.locator import joined, load_app, require_tasks
+from horsies.observability.logs import set_up_logging
 
 
 @click.command("check")
@@ -23,15 +22,15 @@ def command(locator: str | None, loglevel: str, *, live: bool, show_config: bool
     Prints all problems of a phase at once, each with its place and how to fix it. Exits with 1 if
     there are any.
     """
-    logging.basicConfig(level=loglevel.upper(), stream=sys.stderr)
+    set_up_logging(loglevel.upper(), "text")
     app = load_app(locator, keeps_mistakes=True)
     if show_config:
         _show_config(app)
     if errors := app.check(live=live):
         raise joined(errors)
     require_tasks(app)
-    click.echo("ok: all validations passed")
-    click.echo(f"{len(app.list_tasks())} task(s) registered")
+    echo("ok: all validations passed")
+    echo(f"{len(app.list_tasks())} task(s) registered")
 
 
 def _show_config(app: Horsies) -> None:
@@ -39,5 +38,5 @@ def _show_config(app: Horsies) -> None:
     names, values = (max(len(row[column]) for row in rows) for column in (0, 1))
     width = min(values, 44)
     for name, value, source in rows:
-        click.echo(f"{name:<{names}}  {value:<{width}}  {source}")
-    click.echo()
+        echo(f"{name:<{names}}  {value:<{width}}  {source}")
+    echo()

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import click
 
+from horsies.cli.printing import echo
+
 # How each shell learns of the completion, and in which file of the home directory.
 _SHELLS = {
     "bash": (".bashrc", 'eval "$(_HORSIES_COMPLETE=bash_source horsies)"'),
@@ -26,14 +28,14 @@ def command(shell: str | None, *, is_printed: bool) -> None:
         raise click.UsageError(f"name your shell: {', '.join(sorted(_SHELLS))}")
     place, line = _SHELLS[shell]
     if is_printed:
-        click.echo(line)
+        echo(line)
         return
     file = Path.home() / place
     text = file.read_text() if file.exists() else ""
     if line in text:
-        click.echo(f"{file} has it already")
+        echo(f"{file} has it already")
         return
     file.parent.mkdir(parents=True, exist_ok=True)
     with file.open("a") as opened:
         opened.write(f"\n{line}\n" if text else f"{line}\n")
-    click.echo(f"added to {file}; it works in every new {shell}")
+    echo(f"added to {file}; it works in every new {shell}")

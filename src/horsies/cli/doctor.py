@@ -7,8 +7,8 @@ from rich.padding import Padding
 from rich.text import Text
 
 from horsies.app import Horsies
+from horsies.cli.console import make_console
 from horsies.cli.operating import as_json, print_json, read_age, takes_app, value_of
-from horsies.cli.workflow_view import make_console
 
 
 @click.command("doctor")

@@ -6,6 +6,7 @@ from pathlib import Path
 import click
 
 import horsies
+from horsies.cli.printing import echo
 
 _MARK = ".written-by-horsies"
 
@@ -33,7 +34,7 @@ def command(output: Path) -> None:
     shutil.copytree(_source(), output, dirs_exist_ok=True)
     (output / _MARK).write_text(f"horsies {horsies.__version__}\n")
     count = sum(1 for _ in output.rglob("*.md"))
-    click.echo(f"Wrote {count} pages to {output}; start with {output / 'README.md'}")
+    echo(f"Wrote {count} pages to {output}; start with {output / 'README.md'}")
 
 
 def _source() -> Path:

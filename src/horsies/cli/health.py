@@ -6,6 +6,7 @@ import click
 
 from horsies.app import Horsies
 from horsies.cli.operating import as_json, print_json, takes_app, value_of
+from horsies.cli.printing import echo
 
 
 @click.command("health")
@@ -35,5 +36,5 @@ def command(app: Horsies, wanted: int, timeout_ms: int, *, is_json: bool) -> Non
         print_json({**facts, "database_ms": round(pong.round_trip_ms, 1)})
     else:
         state = "well" if is_well else "not well"
-        click.echo(f"{state}: the database answers, {len(alive)} worker(s) alive, {wanted} needed")
+        echo(f"{state}: the database answers, {len(alive)} worker(s) alive, {wanted} needed")
     sys.exit(0 if is_well else 1)

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import click
 
+from horsies.cli.printing import echo
+
 
 @click.command("init")
 @click.argument("directory", type=click.Path(path_type=Path, file_okay=False), default=Path())
@@ -23,17 +25,17 @@ def command(directory: Path) -> None:
     directory.mkdir(parents=True, exist_ok=True)
     for name, text in templates.items():
         (directory / name).write_text(text.replace("PROJECT_NAME", _project_name(directory)))
-    click.echo(f"Wrote {', '.join(sorted(templates))} to {directory.resolve()}")
-    click.echo("\nIn one terminal:\n")
+    echo(f"Wrote {', '.join(sorted(templates))} to {directory.resolve()}")
+    echo("\nIn one terminal:\n")
     _echo_commands(directory, "horsies worker app:app --reload")
-    click.echo("\nIn another:\n")
+    echo("\nIn another:\n")
     _echo_commands(directory, "python send.py")
 
 
 def _echo_commands(directory: Path, command: str) -> None:
     if directory.resolve() != Path.cwd():
-        click.echo(f"  cd {directory}")
-    click.echo(f"  {command}")
+        echo(f"  cd {directory}")
+    echo(f"  {command}")
 
 
 def _project_name(directory: Path) -> str:

@@ -1,10 +1,12 @@
 """The `horsies` command: find subcommands by name and import only the requested one."""
 
+import io
 import sys
 from importlib import import_module
 
 import click
 
+from horsies.cli.printing import echo
 from horsies.errors import HorsiesError
 
 # name -> (module:attribute, summary). The summaries are here so that --help imports no command.
@@ -76,7 +78,7 @@ class LazyGroup(click.Group):
 def horsies(ctx: click.Context) -> None:
     """Typed background tasks on nothing but PostgreSQL."""
     if ctx.invoked_subcommand is None:
-        click.echo(ctx.get_help())
+        echo(ctx.get_help())
         ctx.exit(1)
 
 
@@ -95,10 +97,12 @@ def run() -> int:
         error.show()
         return 1
     except click.ClickException as error:
-        error.show()
+        said = io.StringIO()
+        error.show(said)
+        echo(said.getvalue(), err=True, nl=False)
         return error.exit_code
     except OSError as error:  # for example an unwritable directory or a full disk
-        click.echo(f"Error: {error}", err=True)
+        echo(f"Error: {error}", err=True)
         return 1
     except click.Abort as abort:
         return 0 if isinstance(abort.__cause__, KeyboardInterrupt) else 1

@@ -18,6 +18,7 @@ from horsies.cli.operating import (
     takes_words,
     value_of,
 )
+from horsies.cli.printing import echo
 from horsies.operations.actions import Target
 from horsies.operations.control import Note
 from horsies.operations.filters import TaskFilter
@@ -95,13 +96,13 @@ def change_tasks(
     note = wanted["note"]
     found = value_of(act(app)(matching, note=note, dry_run=True))
     if not wanted["is_json"]:
-        click.echo(f"{found} task(s) match")
+        echo(f"{found} task(s) match")
     changed = 0
     if found.number and not wanted["dry_run"]:
         confirm(f"{change.verb.capitalize()} them?", yes=wanted["yes"])
         changed = value_of(act(app)(matching, note=note)).number
         if not wanted["is_json"]:
-            click.echo(f"{changed:,} task(s) {change.past}")
+            echo(f"{changed:,} task(s) {change.past}")
     if wanted["is_json"]:
         print_json({"matched": found.number, "is_least": found.is_least, "changed": changed})
 
@@ -116,12 +117,12 @@ def _change_one(app: Horsies, change: Change, wanted: ChangeOptions, act: Act) -
     if wanted["is_json"]:
         print_json({"id": task_id, "was": status, "changed": 0 if is_dry else number})
     elif number and is_dry:
-        click.echo(f"1 task(s) match: {task_id}")
+        echo(f"1 task(s) match: {task_id}")
     elif number:
         asked = "running: its worker was asked to end it"
-        click.echo(asked if change.verb == "cancel" and status == "RUNNING" else change.past)
+        echo(asked if change.verb == "cancel" and status == "RUNNING" else change.past)
     else:
-        click.echo(f"not {change.past}: {_refusal(change, status)}")
+        echo(f"not {change.past}: {_refusal(change, status)}")
     sys.exit(0 if number else 1)
 
 

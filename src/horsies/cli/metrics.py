@@ -6,6 +6,7 @@ import click
 
 from horsies.app import Horsies
 from horsies.cli.operating import takes_app
+from horsies.cli.printing import echo
 from horsies.observability.http_server import Page, PageServer
 from horsies.observability.metrics import Exposition, Family
 from horsies.operations.metrics import WINDOW, down_families, system_families
@@ -31,11 +32,11 @@ def command(app: Horsies, port: int | None, host: str) -> None:
     exposition = Exposition(lambda: _families(app))
     if port is None:
         _content_type, text = exposition.text()
-        click.echo(text.decode(), nl=False)
+        echo(text.decode(), nl=False)
         is_up = b"horsies_up 1.0" in text
         raise SystemExit(0 if is_up else 1)
     server = PageServer(host, port, {"/metrics": lambda a: Page(200, *exposition.text(a))})
-    click.echo(f"serving {server.address}/metrics", err=True)
+    echo(f"serving {server.address}/metrics", err=True)
     try:
         server.serve_forever()
     except KeyboardInterrupt:
@@ -47,6 +48,6 @@ def command(app: Horsies, port: int | None, host: str) -> None:
 def _families(app: Horsies) -> Iterable[Family]:
     status = app.operations.status(window=WINDOW)
     if isinstance(status, Err):
-        click.echo(f"the database does not answer: {status.err_value.message}", err=True)
+        echo(f"the database does not answer: {status.err_value.message}", err=True)
         return down_families()
     return system_families(status.ok_value)

@@ -7,6 +7,7 @@ import click
 import psycopg
 
 from horsies.cli.locating import takes_app
+from horsies.cli.printing import echo
 from horsies.codes import ErrorCode
 from horsies.database.migrate import (
     build_indexes,
@@ -40,14 +41,14 @@ def command(locator: str | None, *, is_sql: bool, is_check: bool) -> None:
     Safe to run repeatedly and from several machines at once.
     """
     if is_sql and locator is None:
-        click.echo(migration_sql())
+        echo(migration_sql())
         return
     database = load_app(locator).get_broker().database
     schema = database.config.schema
     try:
         with database.address.connect("horsies migrate") as connection:
             if is_sql:
-                click.echo(pending_sql(connection, schema=schema))
+                echo(pending_sql(connection, schema=schema))
                 return
             if is_check:
                 missing = pending(connection, schema=schema)
@@ -61,12 +62,12 @@ def command(locator: str | None, *, is_sql: bool, is_check: bool) -> None:
             help_text="check the URL, that the server is running, and the privileges of this user",
         ) from error
     for name in applied:
-        click.echo(f"applied: {name}")
-    click.echo("done" if applied else "up to date")
+        echo(f"applied: {name}")
+    echo("done" if applied else "up to date")
 
 
 def _show_missing(missing: list[str]) -> NoReturn:
     for name in missing:
-        click.echo(f"missing: {name}")
-    click.echo("run `horsies migrate` to apply" if missing else "up to date")
+        echo(f"missing: {name}")
+    echo("run `horsies migrate` to apply" if missing else "up to date")
     sys.exit(1 if missing else 0)

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import click
 
 from horsies.app import Horsies
+from horsies.cli.printing import echo
 from horsies.clock import utc_now
 from horsies.drawing.json_text import to_json
 from horsies.locator import load_app
@@ -144,7 +145,7 @@ def value_of(result: BrokerResult[T]) -> T:
 
 
 def print_json(value: object) -> None:
-    click.echo(to_json(value))
+    echo(to_json(value))
 
 
 def local(at: datetime | None) -> str:

@@ -10,6 +10,7 @@ import click
 
 from horsies import embedded_postgres
 from horsies.cli.asking import confirm, takes_yes
+from horsies.cli.printing import echo
 from horsies.config.database import mask_url
 
 Command = TypeVar("Command", bound=Callable[..., object])
@@ -45,9 +46,9 @@ def url(directory: Path | None, tcp: bool) -> None:
     Example:  psql "$(horsies pg url)"
     """
     if not tcp:
-        return click.echo(embedded_postgres.acquire(directory, quiet=True).url)
+        return echo(embedded_postgres.acquire(directory, quiet=True).url)
     if found := embedded_postgres.status(directory).tcp_url:
-        return click.echo(found)
+        return echo(found)
     raise click.ClickException(
         "no server with a TCP port is running; run: horsies pg stop && horsies pg start --port N"
     )
@@ -68,7 +69,7 @@ def status(directory: Path | None) -> None:
     }
     for name, value in lines.items():
         if value is not None:
-            click.echo(f"{name:<10} {value}")
+            echo(f"{name:<10} {value}")
     click.get_current_context().exit(0 if found.is_running else 1)
 
 
@@ -94,22 +95,22 @@ def start(idle_timeout: float, port: int | None, directory: Path | None) -> None
     was_running = embedded_postgres.status(directory).is_running
     server = embedded_postgres.acquire(directory, idle_timeout=idle_timeout, port=port)
     if was_running:
-        click.echo(
+        echo(
             "it ran already and keeps its idle timeout, five minutes if it started by itself; "
             "to start it anew, run horsies pg stop first",
             err=True,
         )
     if port is None or server.tcp_url is None:
-        return click.echo(server.url)
-    click.echo(mask_url(server.tcp_url))
-    return click.echo("to print it with the password, run: horsies pg url --tcp", err=True)
+        return echo(server.url)
+    echo(mask_url(server.tcp_url))
+    return echo("to print it with the password, run: horsies pg url --tcp", err=True)
 
 
 @command.command()
 @_directory_option
 def stop(directory: Path | None) -> None:
     """Stop the server now. Its clients lose their connections, but no data is lost."""
-    click.echo("stopped" if embedded_postgres.stop(directory) else "was not running")
+    echo("stopped" if embedded_postgres.stop(directory) else "was not running")
 
 
 @command.command(context_settings={"ignore_unknown_options": True})
@@ -134,4 +135,4 @@ def reset(directory: Path | None, yes: bool) -> None:
     """Delete all data of the server: tasks, results and everything else in it."""
     place = embedded_postgres.status(directory).directory
     confirm(f"Delete all data in {place}?", yes=yes)
-    click.echo("deleted" if embedded_postgres.reset(directory) else "there was no data")
+    echo("deleted" if embedded_postgres.reset(directory) else "there was no data")

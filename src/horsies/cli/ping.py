@@ -5,6 +5,7 @@ import sys
 import click
 
 from horsies.cli.locating import takes_app
+from horsies.cli.printing import echo
 from horsies.locator import load_app
 from horsies.result import Err
 
@@ -24,18 +25,18 @@ def command(locator: str | None, workers: int, timeout_ms: int) -> None:
     app = load_app(locator)
     database = app.ping_database(timeout_ms)
     if isinstance(database, Err):
-        click.echo(f"database: {database.err_value.message}", err=True)
+        echo(f"database: {database.err_value.message}", err=True)
         sys.exit(1)
     pong = database.ok_value
-    click.echo(f"database: PostgreSQL {pong.server_version} in {pong.round_trip_ms:.1f} ms")
+    echo(f"database: PostgreSQL {pong.server_version} in {pong.round_trip_ms:.1f} ms")
     if workers == 0:
         return
     answers = app.ping_workers(timeout_ms)
     found = [] if isinstance(answers, Err) else answers.ok_value
     for worker in found:
-        click.echo(
+        echo(
             f"worker: {worker.hostname} pid {worker.pid}, {worker.tasks_running} running, "
             f"queues {', '.join(worker.queues)}, {worker.round_trip_ms:.1f} ms"
         )
-    click.echo(f"{len(found)} of {workers} worker(s) answered")
+    echo(f"{len(found)} of {workers} worker(s) answered")
     sys.exit(0 if len(found) >= workers else 1)

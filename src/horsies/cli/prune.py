@@ -5,6 +5,7 @@ import click
 from horsies.app import Horsies
 from horsies.cli.asking import confirm, takes_yes
 from horsies.cli.operating import read_age, takes_app, value_of
+from horsies.cli.printing import echo
 from horsies.operations.filters import ENDED
 
 
@@ -26,9 +27,9 @@ def command(
     """Delete ended tasks with their attempts and output. Running workflows keep theirs."""
     age = read_age("--older-than", older_than)
     count = value_of(app.operations.prune(age, statuses=statuses or ENDED, dry_run=True))
-    click.echo(f"{count} task(s) ended more than {older_than} ago")
+    echo(f"{count} task(s) ended more than {older_than} ago")
     if dry_run or count.number == 0:
         return
     confirm("Delete them?", yes=yes)
     deleted = value_of(app.operations.prune(age, statuses=statuses or ENDED))
-    click.echo(f"{deleted} task(s) deleted")
+    echo(f"{deleted} task(s) deleted")

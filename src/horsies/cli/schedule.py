@@ -13,6 +13,7 @@ from pydantic_core import to_jsonable_python
 
 from horsies.app import Horsies
 from horsies.cli.asking import confirm, takes_yes
+from horsies.cli.printing import echo
 from horsies.cli.schedule_definitions import (
     DefinitionOptions,
     changed_schedule,
@@ -114,21 +115,21 @@ def show(app: Horsies, name: str, count: int, zone: ZoneInfo | None, as_json: bo
     if as_json:
         _print_json({"schedule": info, "next_runs": runs})
         return
-    click.echo(f"{info.name}: {info.target}, {info.words} ({info.timezone})")
+    echo(f"{info.name}: {info.target}, {info.words} ({info.timezone})")
     if info.definition is not None and (more := settings_in_words(info.definition)):
-        click.echo(f"  with  {more}")
+        echo(f"  with  {more}")
     if info.problem:
-        click.echo(f"  problem: {info.problem}")
+        echo(f"  problem: {info.problem}")
     if info.paused_at is not None:
         reason = f": {info.pause_reason}" if info.pause_reason else ""
-        click.echo(f"  paused since {show_instant(info.paused_at, zone)}{reason}")
+        echo(f"  paused since {show_instant(info.paused_at, zone)}{reason}")
     elif not runs:
-        click.echo("  has ended: no further runs")
+        echo("  has ended: no further runs")
     for run in runs:
-        click.echo(f"  next  {show_instant(run, zone)}")
+        echo(f"  next  {show_instant(run, zone)}")
     if info.last_run_at is not None:
         last = show_instant(info.last_run_at, zone)
-        click.echo(f"  last  {last}  {info.last_task_id}  (runs so far: {info.run_count})")
+        echo(f"  last  {last}  {info.last_task_id}  (runs so far: {info.run_count})")
 
 
 @command.command("pause")
@@ -137,7 +138,7 @@ def show(app: Horsies, name: str, count: int, zone: ZoneInfo | None, as_json: bo
 def pause(app: Horsies, name: str, reason: str | None) -> None:
     """Send no runs until the schedule is resumed."""
     _value(app.schedules.pause(name, reason=reason))
-    click.echo(f"{name} is paused")
+    echo(f"{name} is paused")
 
 
 @command.command("resume")
@@ -146,18 +147,18 @@ def pause(app: Horsies, name: str, reason: str | None) -> None:
 def resume(app: Horsies, name: str, zone: ZoneInfo | None) -> None:
     """Go on with a paused schedule."""
     if not _value(app.schedules.resume(name)):
-        click.echo(f"{name} was not paused")
+        echo(f"{name} was not paused")
         sys.exit(1)
     runs = _value(app.schedules.next_runs(name, 1))
     following = f", next run {show_instant(runs[0], zone)}" if runs else ""
-    click.echo(f"{name} goes on{following}")
+    echo(f"{name} goes on{following}")
 
 
 @command.command("run")
 @_takes_name
 def run_now(app: Horsies, name: str) -> None:
     """Send one run at once, beside those that are planned."""
-    click.echo(f"sent {_value(app.schedules.run_now(name))}")
+    echo(f"sent {_value(app.schedules.run_now(name))}")
 
 
 @command.command("backfill")
@@ -193,7 +194,7 @@ def backfill(
     if as_json:
         _print_json(sent)
     else:
-        click.echo(f"{len(sent.slots)} run(s) sent")
+        echo(f"{len(sent.slots)} run(s) sent")
 
 
 @command.command("history")
@@ -219,7 +220,7 @@ def add(app: Horsies, name: str, options: DefinitionOptions) -> None:
     It is stored in the database; running schedulers take it up at once.
     """
     _value(app.schedules.add(new_schedule(name, options)))
-    click.echo(f"{name} is added; next run: {_next_run(app, name)}")
+    echo(f"{name} is added; next run: {_next_run(app, name)}")
 
 
 @command.command("change")
@@ -239,7 +240,7 @@ def change(app: Horsies, name: str, options: DefinitionOptions) -> None:
     if found[0].definition is None:
         raise click.ClickException(f"{found[0].problem}; remove it and add it anew")
     _value(app.schedules.change(changed_schedule(found[0].definition, options)))
-    click.echo(f"{name} is changed; next run: {_next_run(app, name)}")
+    echo(f"{name} is changed; next run: {_next_run(app, name)}")
 
 
 def _next_run(app: Horsies, name: str) -> str:
@@ -254,7 +255,7 @@ def remove(app: Horsies, name: str, yes: bool) -> None:
     """Remove a schedule that was added at run time; its history stays."""
     confirm(f"Remove {name}?", yes=yes)
     _value(app.schedules.remove(name))
-    click.echo(f"{name} is removed")
+    echo(f"{name} is removed")
 
 
 def _load(locator: str | None) -> Horsies:
@@ -270,4 +271,4 @@ def _value(result: BrokerResult[T]) -> T:
 
 
 def _print_json(value: object) -> None:
-    click.echo(json.dumps(to_jsonable_python(value), indent=2))
+    echo(json.dumps(to_jsonable_python(value), indent=2))

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
-import click
 from rich import box
-from rich.console import Console
 from rich.table import Table
 
+from horsies.cli.console import make_console
+from horsies.cli.printing import echo
 from horsies.config.schedules import AnySchedule
 from horsies.scheduling.by_hand import Backfill
 from horsies.scheduling.control import ScheduleInfo
@@ -27,7 +27,7 @@ def show_instant(at: datetime, zone: ZoneInfo | None) -> str:
 
 def print_list(infos: Sequence[ScheduleInfo], zone: ZoneInfo | None) -> None:
     if not infos:
-        click.echo("no schedules")
+        echo("no schedules")
         return
     table = _table("name", "runs", "when", "next run", "runs so far")
     for info in infos:
@@ -62,7 +62,7 @@ def _as_text(value: object) -> str:
 
 def print_history(runs: Sequence[ScheduleRun], zone: ZoneInfo | None) -> None:
     if not runs:
-        click.echo("no slots yet")
+        echo("no slots yet")
         return
     table = _table("slot", "became", "task or workflow", "status", "why")
     for run in runs:
@@ -75,17 +75,17 @@ def print_history(runs: Sequence[ScheduleRun], zone: ZoneInfo | None) -> None:
 def print_slots(backfill: Backfill, zone: ZoneInfo | None) -> None:
     """The slots that a backfill would send; of many, the first and the last ones."""
     shown, unknown = backfill.slots, backfill.unknown
-    click.echo(f"{len(shown)} slot(s) to send, {len(backfill.sent_before)} sent before")
+    echo(f"{len(shown)} slot(s) to send, {len(backfill.sent_before)} sent before")
     if unknown:
         is_sent = set(unknown) <= set(shown)
         effect = "are sent again" if is_sent else "are skipped, unless you give --again"
-        click.echo(f"{len(unknown)} may have been sent, their history is pruned: they {effect}")
+        echo(f"{len(unknown)} may have been sent, their history is pruned: they {effect}")
     for slot in shown[:_SHOWN_SLOTS]:
-        click.echo(f"  {show_instant(slot, zone)}")
+        echo(f"  {show_instant(slot, zone)}")
     if len(shown) > _SHOWN_SLOTS:
         if len(shown) > _SHOWN_SLOTS + 1:
-            click.echo(f"  … {len(shown) - _SHOWN_SLOTS - 1} more …")
-        click.echo(f"  {show_instant(shown[-1], zone)}")
+            echo(f"  … {len(shown) - _SHOWN_SLOTS - 1} more …")
+        echo(f"  {show_instant(shown[-1], zone)}")
 
 
 def _table(*columns: str) -> Table:
@@ -96,7 +96,4 @@ def _table(*columns: str) -> Table:
 
 
 def _print(table: Table) -> None:
-    console = Console()
-    if not console.is_terminal:
-        console = Console(width=_PIPED_WIDTH)  # there is no width to fit into
-    console.print(table)
+    make_console(_PIPED_WIDTH).print(table)

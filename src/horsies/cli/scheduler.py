@@ -1,15 +1,16 @@
 """`horsies scheduler`: send what is scheduled until a signal stops it."""
 
 import asyncio
-import logging
 import signal
 import sys
 
 import click
 
 from horsies.cli.locating import takes_app
+from horsies.cli.printing import echo
 from horsies.cli.worker import LEVELS, require_schedules
 from horsies.locator import joined, load_app
+from horsies.observability.logs import set_up_logging
 
 
 @click.command("scheduler")
@@ -24,18 +25,14 @@ def command(locator: str | None, loglevel: str) -> None:
     from horsies.scheduling.process import run_scheduler
     from horsies.scheduling.scheduler import Scheduler
 
-    logging.basicConfig(
-        level=loglevel.upper(),
-        format="%(asctime)s %(levelname)-7s %(name)s: %(message)s",
-        stream=sys.stderr,
-    )
+    set_up_logging(loglevel.upper(), "text")
     app = load_app(locator)
     app.set_role("scheduler")
     config = require_schedules(app)
     if errors := app.check():
         raise joined(errors)
     enabled = [schedule.name for schedule in config.schedules if schedule.enabled]
-    click.echo(f"scheduler: {len(enabled)} schedules: {', '.join(enabled[:20]) or 'none'}")
+    echo(f"scheduler: {len(enabled)} schedules: {', '.join(enabled[:20]) or 'none'}")
     database = app.get_broker().database
     stops = [signal.SIGTERM, signal.SIGINT]
     sys.exit(asyncio.run(run_scheduler(Scheduler(app), database, stops)))

@@ -3,9 +3,9 @@
 import click
 
 from horsies.app import Horsies
+from horsies.cli.console import make_console
 from horsies.cli.operating import as_json, print_json, read_age, takes_app, value_of
 from horsies.cli.task_view import print_status
-from horsies.cli.workflow_view import make_console
 
 
 @click.command("status")

@@ -9,6 +9,7 @@ import click
 from rich.table import Table
 
 from horsies.app import Horsies
+from horsies.cli.console import make_console
 from horsies.cli.operating import (
     MODULE,
     Command,
@@ -20,7 +21,7 @@ from horsies.cli.operating import (
     takes_note,
     value_of,
 )
-from horsies.cli.workflow_view import make_console
+from horsies.cli.printing import echo
 from horsies.operations.control import Note
 
 
@@ -54,12 +55,12 @@ def pause(app: Horsies, words: tuple[str, ...], note: Note) -> None:
     """
     (queue,) = words
     if not value_of(app.operations.pause_queue(queue, note=note)):
-        click.echo(f"{queue} was paused already")
+        echo(f"{queue} was paused already")
         sys.exit(1)
-    click.echo(f"{queue} is paused")
+    echo(f"{queue} is paused")
     known = {one.name: one for one in value_of(app.operations.queues())}
     if not known[queue].worker_count:
-        click.echo(f"note: no live worker serves a queue {queue}", err=True)
+        echo(f"note: no live worker serves a queue {queue}", err=True)
 
 
 @click.command("resume")
@@ -68,9 +69,9 @@ def resume(app: Horsies, words: tuple[str, ...], note: Note) -> None:
     """Let a paused queue go on, at once. Exits with 1 if it was not paused."""
     (queue,) = words
     if not value_of(app.operations.resume_queue(queue, note=note)):
-        click.echo(f"{queue} was not paused")
+        echo(f"{queue} was not paused")
         sys.exit(1)
-    click.echo(f"{queue} goes on")
+    echo(f"{queue} goes on")
 
 
 @click.command("limit")
@@ -86,7 +87,7 @@ def limit(app: Horsies, words: tuple[str, ...], note: Note) -> None:
     cap = None if number == "none" else int(number)
     value_of(app.operations.limit_queue(queue, cap, note=note))
     said = "is limited as configured" if cap is None else f"runs at most {cap} at once"
-    click.echo(f"{queue} {said}")
+    echo(f"{queue} {said}")
 
 
 @click.command("drain")
@@ -97,7 +98,7 @@ def drain(app: Horsies, words: tuple[str, ...], note: Note) -> None:
     WORKER is host:pid, or the beginning of an id that `horsies workers` shows.
     """
     worker_id = value_of(app.operations.drain_worker(words[0], note=note))
-    click.echo(f"worker {worker_id} drains; it takes nothing new within five seconds")
+    echo(f"worker {worker_id} drains; it takes nothing new within five seconds")
 
 
 @click.command("audit")

@@ -6,8 +6,8 @@ from dataclasses import replace
 import click
 
 from horsies.app import Horsies
+from horsies.cli.console import make_console
 from horsies.cli.operating import as_json, print_json, takes_filter, value_of
-from horsies.cli.workflow_view import make_console
 from horsies.clock import utc_now
 from horsies.drawing.task_text import in_words
 from horsies.drawing.workflow_text import status_text

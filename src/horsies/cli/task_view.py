@@ -19,6 +19,7 @@ from horsies.operations.words import duration, moment
 from horsies.results.task_info import TaskProgress
 
 _LOG_LINES = 40
+_WIDEST_NAME = 60
 _STATE_STYLES = {"alive": "green", "silent": "yellow", "gone": "red"}
 
 
@@ -72,16 +73,16 @@ def print_detail(console: Console, task: TaskDetail) -> None:
     for name, fact in facts.items():
         if fact and fact not in ("[]", "{}"):
             console.print(Text(f"{name}: {fact}"), overflow="fold")
-    console.print("\n[bold]Timeline[/]")
+    console.print("\nTimeline", style="bold")
     for at, what in task.timeline:
         console.print(Text.assemble("  ", (local(at), "dim"), f"  {what}"), soft_wrap=True)
     _print_result(console, task)
     for title, traceback in tracebacks(info.attempts or ()):
-        console.print(f"\n[bold]{title}[/]")
+        console.print(f"\n{title}", style="bold")
         console.print(Padding(Text(traceback, "dim"), (0, 0, 0, 2), expand=False))
     for log in task.logs:
         cut = ", only its end was kept" if log.is_truncated else ""
-        console.print(f"\n[bold]Output of attempt {log.attempt}[/]{cut}")
+        console.print(Text.assemble("\n", (f"Output of attempt {log.attempt}", "bold"), cut))
         lines = log.log.rstrip().splitlines()
         if len(lines) > _LOG_LINES:
             console.print(
@@ -102,11 +103,11 @@ def _print_result(console: Console, task: TaskDetail) -> None:
     if result is None:
         return
     if result.is_ok():
-        console.print("\n[bold]Result[/]")
+        console.print("\nResult", style="bold")
         console.print(Padding(Text(repr(result.ok_value)), (0, 0, 0, 2), expand=False))
         return
     error = result.err_value
-    console.print("\n[bold]Error[/]")
+    console.print("\nError", style="bold")
     code = getattr(error.error_code, "value", error.error_code)
     console.print(Text.assemble("  ", (str(code), "red"), f": {error.message or ''}"))
     if task.info.failed_reason:
@@ -229,5 +230,7 @@ def _table(*columns: str) -> Table:
             justify="right" if is_right else "left",
             no_wrap=name != "what",
             overflow="ellipsis",
+            # One long name must not take the place of the ids of all rows.
+            max_width=None if name in ("id", "what") else _WIDEST_NAME,
         )
     return table

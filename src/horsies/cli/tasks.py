@@ -3,9 +3,10 @@
 import click
 
 from horsies.app import Horsies
+from horsies.cli.console import make_console
 from horsies.cli.operating import as_json, print_json, read_age, takes_filter, value_of
+from horsies.cli.printing import echo
 from horsies.cli.task_view import print_stats, print_tasks
-from horsies.cli.workflow_view import make_console
 from horsies.operations.filters import TaskFilter
 
 
@@ -50,7 +51,7 @@ def command(
         print_json(found) if is_json else print_stats(console, found)
     elif is_count:
         count = value_of(app.operations.count(wanted))
-        print_json(count) if is_json else click.echo(str(count))
+        print_json(count) if is_json else echo(str(count))
     else:
         page = value_of(app.operations.tasks(wanted, limit=limit, before=before))
         print_json(page) if is_json else print_tasks(console, page)

@@ -6,10 +6,10 @@ import sys
 import click
 
 from horsies.app import Horsies
+from horsies.cli.console import make_console
 from horsies.cli.operating import value_of
 from horsies.cli.task_view import print_status, print_workers
 from horsies.cli.viewed_app import takes_viewed_app
-from horsies.cli.workflow_view import make_console
 from horsies.drawing.workflow_text import status_text
 
 
@@ -67,7 +67,7 @@ def print_once(app: Horsies) -> None:
     console = make_console()
     print_status(console, status)
     for title, counts in (("Tasks", totals.tasks), ("Workflows", totals.workflows)):
-        console.print(f"\n[bold]{title}[/]")
+        console.print(f"\n{title}", style="bold")
         for name, count in counts.items():
             console.print(status_text(f"{name:<9}").append(f"  {count!s:>8}", "not dim default"))
     if totals.stale_claims.number:

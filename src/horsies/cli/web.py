@@ -9,6 +9,7 @@ import click
 
 from horsies.app import Horsies
 from horsies.cli.operating import MODULE, find_app
+from horsies.cli.printing import echo
 
 if TYPE_CHECKING:
     from horsies.web import Authenticate, WebOptions
@@ -104,9 +105,7 @@ def command(
     except ImportError as error:
         raise click.ClickException(f"{_NO_EXTRA} ({error})") from error
     if only_hashes:
-        click.echo(
-            hash_password(click.prompt("Password", hide_input=True, confirmation_prompt=True))
-        )
+        echo(hash_password(click.prompt("Password", hide_input=True, confirmation_prompt=True)))
         return
     try:
         options = _options(host, given)
@@ -123,7 +122,7 @@ def serve(app: Horsies, host: str, port: int, options: "WebOptions", root_path: 
 
     with contextlib.closing(_listen(host, port)) as listening:
         shown = f"[{host}]" if ":" in host else host
-        click.echo(f"horsies web: http://{shown}:{listening.getsockname()[1]}{root_path}/")
+        echo(f"horsies web: http://{shown}:{listening.getsockname()[1]}{root_path}/")
         config = uvicorn.Config(
             create_app(app, options),
             log_level=logging.WARNING,

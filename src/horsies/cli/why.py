@@ -5,8 +5,8 @@ from rich.padding import Padding
 from rich.text import Text
 
 from horsies.app import Horsies
+from horsies.cli.console import make_console
 from horsies.cli.operating import MODULE, as_json, find_app, print_json, value_of
-from horsies.cli.workflow_view import make_console
 from horsies.drawing.workflow_text import status_text
 
 

@@ -9,9 +9,11 @@ from typing import Any, NamedTuple, NoReturn
 
 import click
 
+from horsies.cli.console import make_console
 from horsies.cli.locating import takes_app
 from horsies.cli.operating import takes_note, value_of
-from horsies.cli.workflow_view import make_console, print_list, print_workflow
+from horsies.cli.printing import echo
+from horsies.cli.workflow_view import print_list, print_workflow
 from horsies.drawing.workflow_text import progress
 from horsies.locator import load_app
 from horsies.operations.control import Note
@@ -114,7 +116,7 @@ def show(
     """Draw a workflow with the state of each node, its errors and waits."""
     overview = _overview(found, deep=deep)
     if is_mermaid:
-        click.echo(overview.to_mermaid(), nl=False)
+        echo(overview.to_mermaid(), nl=False)
     elif is_json:
         _print_json(_as_json(overview))
     else:
@@ -200,12 +202,12 @@ def _steer(found: _Found, answer: BrokerResult[bool], done: str) -> None:
 
 def _report(found: _Found, done: str) -> None:
     workflow = _overview(found).workflow
-    click.echo(f"{done}: {workflow.name} {workflow.id}")
-    click.echo(f"now {workflow.status}, {progress(workflow)}")
+    echo(f"{done}: {workflow.name} {workflow.id}")
+    echo(f"now {workflow.status}, {progress(workflow)}")
 
 
 def _refuse(message: str) -> NoReturn:
-    click.echo(message, err=True)
+    echo(message, err=True)
     sys.exit(1)
 
 
@@ -218,7 +220,7 @@ def _as_json(overview: WorkflowOverview) -> dict[str, Any]:
 
 
 def _print_json(value: object) -> None:
-    click.echo(json.dumps(value, indent=2, ensure_ascii=False, default=_json_default))
+    echo(json.dumps(value, indent=2, ensure_ascii=False, default=_json_default))
 
 
 def _json_default(value: object) -> str:

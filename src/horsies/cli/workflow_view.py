@@ -1,8 +1,5 @@
 """The screens of `horsies workflow`: the list, and one workflow with its graph."""
 
-import io
-import os
-import sys
 from collections.abc import Sequence
 
 from rich.console import Console
@@ -10,6 +7,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from horsies.cli.console import is_unicode
 from horsies.drawing.graph import graph_lines
 from horsies.drawing.workflow_text import progress, ran_for, status_text
 from horsies.operations.words import duration, moment
@@ -21,15 +19,6 @@ _WIDE = 110
 _SHORTEST_ID = 13  # the part of our ids that is the time, to the millisecond
 _ERRORS_SHOWN = 10
 _ASCII = str.maketrans("─│├┤┼┴╰╯┊✔✘●○◌⊘◷⋮·…", "-|++++`'|vx*o.-w:-.")
-
-
-def make_console() -> Console:
-    """A console for this terminal; what is read by programs is not cut at 80 columns."""
-    console = Console(highlight=False)
-    if not _is_unicode(console) and isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="replace")  # names and messages may hold anything
-    is_sized = console.is_terminal or "COLUMNS" in os.environ
-    return console if is_sized else Console(highlight=False, width=160)
 
 
 def print_list(console: Console, page: WorkflowPage) -> None:
@@ -84,13 +73,9 @@ def print_workflow(
 
 
 def _print_line(console: Console, line: Text) -> None:
-    if not _is_unicode(console):
+    if not is_unicode(console):
         line = Text(line.plain.translate(_ASCII))
     console.print(line, no_wrap=True, overflow="ellipsis", crop=True)
-
-
-def _is_unicode(console: Console) -> bool:
-    return console.encoding.lower().startswith("utf")
 
 
 def shown_ids(ids: Sequence[str], width: int) -> list[str]:
@@ -135,7 +120,7 @@ def _print_errors(
             lines.append(Text.assemble("workflow  ", (workflow.error_code, "red"), message))
     if not lines:
         return
-    console.print("\n[bold]Errors[/]")
+    console.print("\nErrors", style="bold")
     for line in lines:
         console.print(Padding(line, (0, 0, 0, 2), expand=False))
     if len(failures) > _ERRORS_SHOWN:
@@ -157,7 +142,7 @@ def _print_next_steps(console: Console, overview: WorkflowOverview, locator: str
             )
     if not steps:
         return
-    console.print("\n[bold]What you can do[/]")
+    console.print("\nWhat you can do", style="bold")
     for step, meaning in steps.items():
         is_short = len(step) + len(meaning) + 4 <= console.width
         gap = "  " if is_short else "\n      "

@@ -9,6 +9,7 @@ from psycopg.rows import TupleRow
 
 from horsies.config.database import mask_error
 from horsies.database.echo import AsyncEchoCursor, EchoCursor
+from horsies.database.loading import register_loaders
 
 _DRIVER: dict[str, str | int] = {
     "connect_timeout": 10,
@@ -73,6 +74,7 @@ class Address:
         connection = psycopg.connect(self._conninfo(name, checks_hang_up=checks_hang_up))
         connection.autocommit = True
         connection.prepare_threshold = None if self.is_pooled else 5
+        register_loaders(connection)
         return connection
 
     async def connect_async(self, name: str = "horsies") -> AsyncConnection[TupleRow]:
@@ -93,6 +95,7 @@ class Address:
         conninfo = self._conninfo(name, checks_hang_up=checks_hang_up)
         connection = await AsyncConnection.connect(conninfo, autocommit=True)
         connection.prepare_threshold = None if self.is_pooled else 5
+        register_loaders(connection)
         return connection
 
     def _masked(self, error: psycopg.Error) -> psycopg.Error:

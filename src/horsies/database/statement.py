@@ -10,6 +10,8 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from psycopg import AsyncConnection, AsyncCursor, Connection, Cursor
 from psycopg.rows import RowMaker, TupleRow
 
+from horsies.database.loading import container_columns, fitted
+
 Row = TypeVar("Row")
 
 
@@ -24,6 +26,16 @@ class Statement(Generic[Row]):
     def make_row(self, cursor: object) -> RowMaker[Row]:
         """A psycopg row factory: columns become positional arguments."""
         row = self.row
+        containers = container_columns(row)
+        if containers:
+
+            def make_fitted(values: Sequence[Any]) -> Row:
+                fitting = list(values)
+                for place, declared in containers:
+                    fitting[place] = fitted(fitting[place], declared)
+                return row(*fitting)
+
+            return make_fitted
 
         def make(values: Sequence[Any]) -> Row:
             return row(*values)

@@ -7,6 +7,8 @@ import sys
 from datetime import UTC, datetime
 from typing import Literal, TypeAlias
 
+from horsies.visible import visible
+
 LogFormat: TypeAlias = Literal["text", "json"]
 TEXT_FORMAT = "%(asctime)s %(levelname)-7s %(name)s: %(message)s"
 # Children read it: they log as their worker does.
@@ -33,10 +35,21 @@ class JsonFormatter(logging.Formatter):
         }
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
-        return json.dumps(line, default=str, ensure_ascii=False)
+        return visible(json.dumps(line, default=str, ensure_ascii=False))
 
 
-class ContextFormatter(logging.Formatter):
+class TextFormatter(logging.Formatter):
+    """Lines for people: what a record has beyond its first line is indented.
+
+    A message or a traceback that holds a line break cannot pass for a record of its own, and what
+    would act on a terminal is written out.
+    """
+
+    def format(self, record: logging.LogRecord) -> str:
+        return visible(super().format(record)).replace("\n", "\n    ")
+
+
+class ContextFormatter(TextFormatter):
     """Text lines; those that a task emits end with what they belong to."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - logging's own name
@@ -88,4 +101,4 @@ def _setup_of_parent() -> tuple[str, LogFormat, bool]:
 def _formatter(log_format: LogFormat, line_format: str, *, has_context: bool) -> logging.Formatter:
     if log_format == "json":
         return JsonFormatter()
-    return ContextFormatter(line_format) if has_context else logging.Formatter(line_format)
+    return (ContextFormatter if has_context else TextFormatter)(line_format)

@@ -58,8 +58,8 @@ def reschedule(run_at: datetime | None) -> Action:
 
 
 def reprioritise(priority: int) -> Action:
-    if not -(2**31) <= priority < 2**31:
-        raise RefusedError(f"a priority is a 32-bit number, not {priority}")
+    if not 1 <= priority <= 100:
+        raise RefusedError(f"a priority is 1 to 100, not {priority}")
     return Action(
         "reprioritise",
         ("PENDING",),

@@ -14,7 +14,7 @@ from horsies.operations.steps import Steps, performed
 from horsies.recovery.statements import NamedTask, named_tasks
 from horsies.result.broker import Cancellation, CancelOk
 from horsies.results.status import state_of
-from horsies.states import TaskStatus
+from horsies.states import TaskStatus, read_status
 
 
 class CancelledTasks:
@@ -58,7 +58,7 @@ def _refused(status: str | None) -> CancelOk:
         return CancelOk(False, Cancellation.UNKNOWN)
     if status == TaskStatus.RUNNING.value:
         return CancelOk(False, Cancellation.RUNNING)
-    has_ended = TaskStatus(status).is_terminal
+    has_ended = read_status(TaskStatus, status).is_terminal
     return CancelOk(False, Cancellation.ENDED if has_ended else Cancellation.IN_WORKFLOW)
 
 

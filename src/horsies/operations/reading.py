@@ -86,7 +86,7 @@ class WorkerRow(NamedTuple):
     @property
     def slot_count(self) -> int:
         """How many attempts it can run at once; one of release 0.2 tells only its processes."""
-        return sum(kind["slots"] for kind in self.slots.values()) if self.slots else self.processes
+        return sum(k.get("slots", 0) for k in self.slots.values()) if self.slots else self.processes
 
 
 class InFlightTask(NamedTuple):

@@ -9,6 +9,7 @@ from psycopg.types.json import Jsonb as Json
 from pydantic_core import to_json
 
 from horsies.database.functions import call
+from horsies.database.loading import fitted
 from horsies.database.sql_files import query
 from horsies.database.statement import Receipt, Scalar, Statement
 from horsies.operations.filters import TaskFilter
@@ -135,7 +136,8 @@ def list_tasks(search: Search) -> Statement[ListedRow]:
 
 
 def _listed_row(*columns: Any) -> ListedRow:
-    return ListedRow._make((*columns[:-5], stored_progress(*columns[-5:])))
+    row = ListedRow._make((*columns[:-5], stored_progress(*columns[-5:])))
+    return row._replace(tags=fitted(row.tags, list[str] | None))
 
 
 def count_found(search: Search) -> Statement[FoundCount]:

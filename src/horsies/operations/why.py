@@ -278,7 +278,7 @@ def _slot_reasons(scene: _Scene) -> Iterator[Reason]:
     told = [row.slots for row in scene.serving if not row.is_draining]
     for kind, what in _KINDS.items():
         lanes = [(slots or {}).get(kind) for slots in told]
-        counts = [(lane["slots"], lane["busy"]) for lane in lanes if lane is not None]
+        counts = [(lane.get("slots", 0), lane.get("busy", 0)) for lane in lanes if lane is not None]
         is_full = counts and len(counts) == len(told) and all(busy >= all_ for all_, busy in counts)
         if is_full and scene.kind in (kind, None):
             total = sum(all_ for all_, _ in counts)

@@ -10,7 +10,7 @@ from horsies.database.operation import Operation
 from horsies.result import TaskError, TaskResult
 from horsies.results.statements import StoredTask, read_attempts, read_task
 from horsies.results.task_info import TaskAttemptInfo, TaskInfo
-from horsies.states import TaskStatus
+from horsies.states import TaskStatus, read_status
 
 AnyResult: TypeAlias = TaskResult[Any, TaskError]
 Decode: TypeAlias = Callable[[str, str], AnyResult]  # task name, stored text
@@ -45,7 +45,7 @@ def attempts_of(info: TaskInfo) -> Operation[TaskAttemptInfo, TaskInfo]:
 
 def _info(row: StoredTask, decode: Decode) -> TaskInfo:
     values = {field.name: getattr(row, field.name) for field in fields(TaskInfo)}
-    values["status"] = TaskStatus(row.status)
+    values["status"] = read_status(TaskStatus, row.status)
     if row.result is not None:
         values["result"] = decode(row.task_name, row.result)
     return TaskInfo(**values)

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from horsies.database.loading import fitted
 from horsies.database.sql_files import query
 from horsies.database.statement import Statement
 from horsies.results.task_info import TaskAttemptInfo, TaskInfo, TaskProgress
@@ -69,7 +70,9 @@ def read_task(
 
 
 def _stored_task(*columns: Any) -> StoredTask:
-    return replace(StoredTask(*columns[:-5]), progress=stored_progress(*columns[-5:]))
+    task = StoredTask(*columns[:-5])
+    tags = fitted(task.tags, list[str] | None)
+    return replace(task, tags=tags, progress=stored_progress(*columns[-5:]))
 
 
 def stored_progress(attempt: int | None, *columns: Any) -> TaskProgress | None:

@@ -6,7 +6,7 @@ from horsies.codes import BrokerErrorCode
 from horsies.database.operation import Operation
 from horsies.result import Err
 from horsies.results.statements import StoredResult, StoredTask, read_results, read_task
-from horsies.states import TaskStatus
+from horsies.states import TaskStatus, read_status
 
 _ENDED_BADLY = (TaskStatus.FAILED, TaskStatus.EXPIRED)
 
@@ -30,7 +30,7 @@ def state_of(task_id: str) -> Operation[StoredResult, str | None]:
 
 
 def _status(row: StoredTask) -> dict[str, object]:
-    state = TaskStatus(row.status)
+    state = read_status(TaskStatus, row.status)
     return {
         "id": row.task_id,
         "status": state.display,

@@ -39,7 +39,7 @@ def stored_problems(app: SchedulingApp, database: Database) -> Iterator[HorsiesE
             f"with\n`horsies schedule ... {row.name}`"
         )
         try:
-            found = list(schedule_problems(app, read_definition(row.definition)))
+            found = list(schedule_problems(app, read_definition(row.name, row.definition)))
         except ValueError as error:
             text = f"schedule {row.name!r}: {error}"
             found = [ConfigurationError(text, ErrorCode.CONFIG_INVALID_SCHEDULE)]

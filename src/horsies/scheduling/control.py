@@ -17,6 +17,7 @@ from horsies.scheduling.finding import (
     find,
     find_or_make,
     is_other_pattern,
+    is_out_of_reach,
     owner_of,
     refused,
     unknown_schedule,
@@ -103,12 +104,12 @@ def resume_steps(app: ScheduleSendingApp, name: str) -> Steps[bool]:
         return False
     ((now,),) = yield current_time()
     has_waited = row.next_run_at is not None and row.next_run_at <= now
-    renewed = has_waited and not schedule.catch_up_missed
+    renewed = is_out_of_reach(row) or (has_waited and not schedule.catch_up_missed)
     if renewed and is_other_pattern(schedule, row):
         raise refused(f"{OTHER_PATTERN}; resume {name!r} with the code that runs")
     next_at = first_slot(schedule, now) if renewed else row.next_run_at
     ((is_resumed,),) = yield resume_schedule(owner_of(app), name, next_at)
-    if is_resumed and renewed and row.next_run_at is not None:
+    if is_resumed and renewed and has_waited and row.next_run_at is not None:
         why = "paused" if row.pause_reason is None else f"paused: {row.pause_reason}"
         missed = SlotRun(row.next_run_at, "missed", reason=why)
         yield record_firing(name, None, [missed], keeps_next=True)
@@ -158,13 +159,15 @@ def _info(
     is_dynamic = in_code is None and row is not None and row.definition is not None
     if schedule is None and row is not None and row.definition is not None:
         try:
-            schedule = read_definition(row.definition)
+            schedule = read_definition(name, row.definition)
         except ValueError as error:
             problem = str(error)
     if schedule is not None and schedule.enabled:
         problem = next((found.message for found in schedule_problems(app, schedule)), None)
         if problem is None and row is not None and is_other_pattern(schedule, row):
             problem = f"{OTHER_PATTERN}; its next run is as stored"
+    if problem is None and row is not None and is_out_of_reach(row):
+        problem = "its stored next run is out of reach: pause and resume it"
     if schedule is None and problem is None:
         problem = "not in this app's code: the next start of its scheduler forgets it"
     return ScheduleInfo(

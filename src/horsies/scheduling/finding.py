@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from horsies.codes import BrokerErrorCode
 from horsies.config.schedules import AnySchedule
+from horsies.database.loading import EARLIEST, LATEST
 from horsies.database.statement import Statement
 from horsies.scheduling.sending import ScheduleSendingApp
 from horsies.scheduling.slots import config_hash, first_slot
@@ -59,7 +60,7 @@ def find(app: ScheduleSendingApp, name: str) -> Steps[tuple[AnySchedule, StoredS
     if schedule is None:
         if row.definition is None:
             raise refused(f"schedule {name!r} is not in this app's code")
-        schedule = _read(row.definition)
+        schedule = _read(name, row.definition)
     return schedule, row
 
 
@@ -92,9 +93,14 @@ def is_other_pattern(schedule: AnySchedule, row: StoredSchedule) -> bool:
     return row.config_hash is not None and row.config_hash != config_hash(schedule)
 
 
-def _read(definition: dict[str, Any]) -> AnySchedule:
+def is_out_of_reach(row: StoredSchedule) -> bool:
+    """Whether it waits for an instant that never comes, or that lies before all calendars."""
+    return row.next_run_at in (EARLIEST, LATEST)
+
+
+def _read(name: str, definition: Any) -> AnySchedule:
     try:
-        return read_definition(definition)
+        return read_definition(name, definition)
     except ValueError as error:
         raise refused(str(error)) from error
 

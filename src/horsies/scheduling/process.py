@@ -15,6 +15,8 @@ from horsies.scheduling.scheduler import Scheduler
 
 _logger = logging.getLogger("horsies.scheduler")
 _RETRY_S = 1.0
+# The pauses after passes that fail for another reason than a database that is away: 2, 4, 8 s ...
+_MAX_BACKOFF_S = 60.0
 
 
 async def run_scheduler(
@@ -46,11 +48,18 @@ async def fire_until(
 ) -> None:
     """Pass after pass until told to stop; `woken` ends the sleep between two."""
     scheduler.builds.when_ended = woken.set
+    failure_count = 0
     with _listening(database, scheduler, woken):
         while not stopping.is_set():
             woken.clear()
-            wake_at = monotonic() + await _pass(scheduler)
-            await _sleep(woken, wake_at)
+            try:
+                wait_s = await _pass(scheduler)
+                failure_count = 0
+            except Exception:  # the service loop: what fails here ends neither this nor a worker
+                failure_count += 1
+                wait_s = min(_MAX_BACKOFF_S, 2.0**failure_count)
+                _logger.exception("a pass failed, trying again in %.0f s", wait_s)
+            await _sleep(woken, monotonic() + wait_s)
 
 
 async def _pass(scheduler: Scheduler) -> float:

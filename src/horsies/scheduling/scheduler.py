@@ -16,7 +16,7 @@ from psycopg.rows import TupleRow
 
 from horsies.clock import monotonic
 from horsies.config.schedules import AnySchedule, Overlap, TaskSchedule, WorkflowSchedule
-from horsies.database.operation import FAILURES, describe
+from horsies.database.operation import describe
 from horsies.database.statement import Statement, run
 from horsies.database.verdict import is_connection_failure, is_transient
 from horsies.database.watchdog import limited
@@ -155,12 +155,12 @@ class Scheduler:
         self._look_for_missing_at = monotonic() + _POLL_S
         return bool((await self._database.run_async(has_missing_schedules(names)))[0].value)
 
-    async def _try(self, name: str, definition: dict[str, Any] | None) -> int:
+    async def _try(self, name: str, definition: Any) -> int:
         """Fire one schedule; whatever it meets, the others go on."""
         try:
             schedule = self._schedules.get(name)
             if schedule is None and definition is not None:
-                schedule = read_definition(definition)
+                schedule = read_definition(name, definition)
             if schedule is None:
                 return 0  # an older deploy does not know what a newer one has added
             built: Built = None
@@ -169,17 +169,15 @@ class Scheduler:
                 if built is None:
                     return 0  # not ready yet
             return await self._fire(schedule, definition, built)
-        except FAILURES as error:
+        except ValueError as error:  # a definition that was stored by hand
+            self._report(name, str(error))
+        except Exception as error:  # whatever a row holds, it costs no other schedule
             if is_connection_failure(error):
                 raise
             self._report(name, describe(error))
-        except ValueError as error:  # a definition that was stored by hand
-            self._report(name, str(error))
         return 0
 
-    async def _fire(
-        self, schedule: AnySchedule, definition: dict[str, Any] | None, built: Built
-    ) -> int:
+    async def _fire(self, schedule: AnySchedule, definition: Any, built: Built) -> int:
         async with self._database.pool.connection_async() as connection:
             with limited(connection, _LIMIT_S):
                 async with connection.transaction():
@@ -189,7 +187,7 @@ class Scheduler:
         self,
         connection: AsyncConnection[TupleRow],
         schedule: AnySchedule,
-        definition: dict[str, Any] | None,
+        definition: Any,
         built: Built,
     ) -> int:
         held = await run(connection, lock_schedule(self._owner, schedule.name))

@@ -16,7 +16,7 @@ class DueSchedules(NamedTuple):
     """
 
     names: list[str]
-    definitions: list[dict[str, Any] | None]
+    definitions: list[Any]  # of foreign hands, as the one below
     last_run_at: datetime | None
     next_after_s: float | None
     now_at: datetime
@@ -26,7 +26,7 @@ class LockedSchedule(NamedTuple):
     """The state of a due schedule, held by this transaction."""
 
     next_run_at: datetime
-    definition: dict[str, Any] | None
+    definition: Any
     now_at: datetime
 
 
@@ -40,7 +40,7 @@ class StoredSchedule(NamedTuple):
     run_count: int
     paused_at: datetime | None
     pause_reason: str | None
-    definition: dict[str, Any] | None
+    definition: Any
     config_hash: str | None
 
 

@@ -1,11 +1,13 @@
 """`Top`: five views over one system, read again and again, and the keys that belong to all."""
 
 import asyncio
+from collections.abc import Sequence
 from typing import ClassVar
 
 from rich.text import Text
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
+from textual.filter import LineFilter
 from textual.widgets import ContentSwitcher, Footer, Input
 
 from horsies.app import Horsies
@@ -18,7 +20,7 @@ from horsies.tui.maintenance import Maintenance
 from horsies.tui.reading import ReadError
 from horsies.tui.tables import NARROW
 from horsies.tui.tasks import Tasks
-from horsies.tui.texts import Said
+from horsies.tui.texts import Harmless, Said
 from horsies.tui.themes import NAMES, THEMES, colour
 from horsies.tui.view import Changed, Opened, View
 from horsies.tui.workers import Workers
@@ -74,6 +76,9 @@ class Top(App[None]):
         for theme in THEMES:
             self.register_theme(theme)
         self.theme = NAMES[0] if is_dark else NAMES[1]
+
+    def get_line_filters(self) -> Sequence[LineFilter]:
+        return [*super().get_line_filters(), Harmless()]
 
     def compose(self) -> ComposeResult:
         yield self._bar

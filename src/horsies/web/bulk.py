@@ -79,7 +79,9 @@ def _reprioritise(operations: Operations, form: Form) -> Change:
     try:
         priority = int(form.get("priority", ""))
     except ValueError:
-        raise RefusedError("A priority is a whole number; lower starts first.") from None
+        raise RefusedError(
+            "A priority is a whole number of 1 to 100; lower starts first."
+        ) from None
     return partial(operations.reprioritise_async, priority=priority)
 
 

@@ -4,13 +4,14 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from pydantic_core import to_jsonable_python
 
 from horsies.codec.secrecy import MASK, masked
 from horsies.tasks.definition import TaskDefinition
 
+T = TypeVar("T")
 _TEXT_LIMIT = 100_000
 
 
@@ -33,7 +34,9 @@ class Masking:
         self, definition: TaskDefinition | None, args: str | None, kwargs: str | None
     ) -> list[Argument]:
         """The stored arguments, by position and then by name."""
-        positional, named = _read(args, []), _read(kwargs, {})
+        positional, named = read_stored(args or "[]", list), read_stored(kwargs or "{}", dict)
+        if positional is None or named is None:
+            return [Argument("arguments", "", "(cannot be read)")]
         names = _parameters(definition)
         shown = [
             self._argument(definition, names[at] if at < len(names) else f"args[{at}]", value)
@@ -83,12 +86,13 @@ def as_text(value: Any) -> str:
     return text if len(text) <= _TEXT_LIMIT else f"{text[:_TEXT_LIMIT]}\n… cut"
 
 
-def _read(text: str | None, default: Any) -> Any:
+def read_stored(text: str, kind: type[T]) -> T | None:
+    """Stored JSON of this kind; None for anything else, which a row by plain SQL may hold."""
     try:
-        value = json.loads(text) if text else default
-    except ValueError:
-        return default
-    return value if isinstance(value, type(default)) else default
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, kind) else None
 
 
 def _parameters(definition: TaskDefinition | None) -> Sequence[str]:

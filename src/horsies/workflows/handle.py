@@ -19,7 +19,7 @@ from horsies.result import (
 from horsies.result.broker import BrokerResult
 from horsies.results.reading import AnyResult
 from horsies.results.waiting import Awaited, ResultWaiter
-from horsies.states import WorkflowStatus
+from horsies.states import WorkflowStatus, read_status
 from horsies.workflows import statements
 from horsies.workflows.errors import HandleOperationError, HandleResult
 from horsies.workflows.nodes import Node, NodeKey
@@ -154,7 +154,7 @@ class WorkflowHandle(Generic[T]):
     def _read_status(self) -> Operation[WorkflowRow, WorkflowStatus | None]:
         return self._operation(
             statements.read_workflows([self.workflow_id]),
-            lambda rows: WorkflowStatus(rows[0].status) if rows else None,
+            lambda rows: read_status(WorkflowStatus, rows[0].status) if rows else None,
         )
 
     def _read_nodes(self, read: Callable[[list[NodeRow]], U]) -> Operation[NodeRow, U | None]:

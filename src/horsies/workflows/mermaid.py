@@ -46,7 +46,7 @@ def draw_mermaid(nodes: Sequence[DrawnNode]) -> str:
     handles = {node.node_id: f"n{index}" for index, node in enumerate(nodes)}
     lines = ["flowchart TD"]
     for node in nodes:
-        left, right = _SHAPES[node.kind]
+        left, right = _SHAPES.get(node.kind, _SHAPES["task"])  # one of a newer release
         lines.append(f'    {handles[node.node_id]}{left}"{_label(node)}"{right}')
     for node in nodes:
         arrow = _arrow(node)

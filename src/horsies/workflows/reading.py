@@ -16,7 +16,7 @@ from horsies.result import (
 from horsies.result.workflow import SubWorkflowSummary
 from horsies.results.reading import AnyResult
 from horsies.results.waiting import error_result
-from horsies.states import WorkflowStatus, WorkflowTaskStatus
+from horsies.states import WorkflowStatus, WorkflowTaskStatus, read_status
 from horsies.tasks.definition import TaskDefinition
 from horsies.workflows.definition import find_definition
 from horsies.workflows.events import EventRegistry
@@ -98,7 +98,7 @@ def node_info(row: NodeRow, app: WorkflowApp | None) -> WorkflowTaskInfo:
         node_id=row.node_id,
         index=row.task_index,
         name=row.task_name,
-        status=WorkflowTaskStatus(row.status),
+        status=read_status(WorkflowTaskStatus, row.status),
         result=node_result(row, app),
         started_at=row.started_at,
         completed_at=row.completed_at,

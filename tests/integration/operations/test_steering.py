@@ -66,6 +66,31 @@ def test_a_limit_must_be_positive(app: Horsies) -> None:
     assert answer.message == "a limit is at least 1, not 0; to stop it, pause it"
 
 
+@pytest.mark.parametrize("priority", [0, -1, 101, 2**31, 10**30])
+def test_a_priority_is_what_a_send_takes(app: Horsies, db: Database, priority: int) -> None:
+    task_id = insert(db, "PENDING")
+
+    answer = bad(app.operations.reprioritise(task_id, priority))
+
+    assert answer.message == f"a priority is 1 to 100, not {priority}"
+    assert db.task(task_id)["priority"] == 100
+
+
+def test_a_priority_out_of_range_is_refused_by_the_database_too(app: Horsies, db: Database) -> None:
+    good(app.operations.count())
+    task_id = insert(db, "PENDING")
+
+    answers = {
+        number: db.value(
+            "select outcome from horsies_reprioritise_tasks(%s, %s)", [task_id], number
+        )
+        for number in (0, 101, 100, 1)
+    }
+
+    assert answers == {0: "refused", 101: "refused", 100: "reprioritised", 1: "reprioritised"}
+    assert db.task(task_id)["priority"] == 1
+
+
 Act = Callable[..., Any]
 ACTIONS: list[tuple[str, str, str, Act]] = [
     ("cancel", "PENDING", "RUNNING", lambda o, t, **k: o.cancel(t, **k)),

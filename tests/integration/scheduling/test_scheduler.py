@@ -26,9 +26,12 @@ from horsies import (
     WorkflowDefinition,
     WorkflowSchedule,
 )
+from horsies.scheduling.process import fire_until
 from horsies.scheduling.scheduler import Scheduler
 from horsies.scheduling.slots import jitter_s, slot_id
+from support.apps import good
 from support.database import Database
+from support.eventually import eventually_async
 
 NewApp = Callable[..., Horsies]
 MINUTE = IntervalSchedule(minutes=1)
@@ -389,6 +392,84 @@ async def test_schedule_that_cannot_be_initialised_is_logged_and_the_others_go_o
     assert await scheduler.run_once() == 1
     assert state(db, "broken")["next_run_at"] is None
     assert "unknown timezone" in caplog.text
+
+
+DEEP = "[" * 3_000 + "]" * 3_000
+ODD_SCHEDULES = {
+    "a next run that never comes": {"next_run_at": "infinity"},
+    "a next run before time began": {"next_run_at": "-infinity"},
+    "a next run before Christ": {"next_run_at": "4000-01-01 00:00:00 BC"},
+    "a next run in the year 200000": {"next_run_at": "200000-01-01"},
+    "a definition without end": {"definition": DEEP},
+    "a definition without end inside": {"definition": f'{{"name": "odd", "kwargs": {DEEP}}}'},
+    "a definition that is a number": {"definition": "7"},
+    "a definition of another one": {
+        "definition": '{"name": "minutely", "task_name": "report", '
+        '"pattern": {"type": "interval", "minutes": 1}}'
+    },
+}
+
+
+@pytest.mark.parametrize("name", ODD_SCHEDULES)
+async def test_schedule_that_cannot_be_read_is_set_aside_and_the_others_go_on(
+    new_app: NewApp, db: Database, name: str
+) -> None:
+    app = app_with(new_app, schedule())
+    scheduler = Scheduler(app)
+    await scheduler.run_once()
+    columns = {"next_run_at": "2020-01-01", "definition": "{}"} | ODD_SCHEDULES[name]
+    db.insert(
+        "horsies_schedule_state", schedule_name="odd", run_count=1,
+        next_run_at=columns["next_run_at"],
+    )  # fmt: skip
+    db.insert("horsies_schedules", name="odd", definition=columns["definition"])
+    make_due(db)
+
+    sent = [await scheduler.run_once() for _ in range(2)]
+
+    infos = {info.name: info for info in good(await app.schedules.list_async())}
+    assert sent == [1, 0]
+    assert scheduler.interval_s > 0
+    assert infos["odd"].problem
+    assert infos["minutely"].problem is None
+
+
+@pytest.mark.parametrize("instant", ["infinity", "-infinity"])
+async def test_next_run_out_of_reach_is_renewed_by_a_start_and_by_a_resume(
+    new_app: NewApp, db: Database, instant: str
+) -> None:
+    app = app_with(new_app, schedule(), schedule("other"))
+    await Scheduler(app).run_once()
+    db.execute("update horsies_schedule_state set run_count = 1, next_run_at = %s", instant)
+
+    good(await app.schedules.pause_async("other"))
+    good(await app.schedules.resume_async("other"))
+    resumed = state(db, "other")["next_run_at"]
+    await Scheduler(app).run_once()
+
+    assert resumed > datetime.now(UTC)
+    assert datetime.now(UTC) < state(db)["next_run_at"] < datetime.now(UTC) + timedelta(minutes=2)
+
+
+async def test_error_that_no_retry_cures_ends_no_scheduler(
+    new_app: NewApp, db: Database, caplog: pytest.LogCaptureFixture
+) -> None:
+    app = app_with(new_app, schedule())
+    scheduler, stopping, woken = Scheduler(app), asyncio.Event(), asyncio.Event()
+    await scheduler.run_once()
+    make_due(db)
+    db.execute("alter table horsies_schedule_state rename to hidden")
+
+    async with asyncio.TaskGroup() as group:
+        database = app.get_broker().database
+        group.create_task(fire_until(stopping, woken, scheduler, database), name="firing")
+        await eventually_async(lambda: asyncio.to_thread(lambda: "trying again" in caplog.text))
+        db.execute("alter table hidden rename to horsies_schedule_state")
+        await eventually_async(lambda: asyncio.to_thread(lambda: bool(db.statuses())), within=30)
+        stopping.set()
+        woken.set()
+
+    assert db.statuses() == {"PENDING": 1}
 
 
 async def test_slot_that_comes_during_a_pass_does_not_wait_for_the_next_tick(

@@ -20,7 +20,7 @@ from horsies.contrib.django.compat import (
     TaskResultStatus,
 )
 from horsies.contrib.django.models import Task, TaskAttempt
-from horsies.states import TaskStatus
+from horsies.states import TaskStatus, read_status
 
 _STATUS = {
     TaskStatus.PENDING: TaskResultStatus.READY,
@@ -68,7 +68,7 @@ def load_task(path: str) -> Any:
 
 def result_of(row: Task, attempts: Sequence[TaskAttempt]) -> Any:
     """A TaskResult with all that is known about the task now."""
-    status = TaskStatus(row.status)
+    status = read_status(TaskStatus, row.status)
     worker_ids = [str(attempt.worker_id) for attempt in attempts]
     if status is TaskStatus.RUNNING:
         worker_ids.append(str(row.claimed_by_worker_id))

@@ -25,6 +25,7 @@ from horsies.contrib.django.project import (
     task_settings,
 )
 from horsies.contrib.django.schema import pending_migrations
+from horsies.observability.logs import TEXT_FORMAT, TextFormatter
 from horsies.worker.main_loop import run_to_end
 from horsies.worker.reloading import run_reloading
 from horsies.worker.settings import WorkerConfig
@@ -211,6 +212,6 @@ def _configure_logging(verbosity: int) -> None:
     if any(not isinstance(handler, logging.NullHandler) for handler in known):
         return
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)-7s %(name)s: %(message)s"))
+    handler.setFormatter(TextFormatter(TEXT_FORMAT))
     logger.addHandler(handler)
     logger.setLevel(_LEVELS[verbosity])

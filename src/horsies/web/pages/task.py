@@ -11,7 +11,7 @@ from horsies.states import TaskStatus
 from horsies.tasks.definition import TaskDefinition
 from horsies.web.attempts import attempts_of
 from horsies.web.copies import copies
-from horsies.web.masking import as_text, unmasked
+from horsies.web.masking import as_text, read_stored, unmasked
 from horsies.web.rendering import render
 from horsies.web.routes import Form, action, page
 from horsies.web.visit import RefusedError, Visit, value_of
@@ -82,9 +82,10 @@ def editable(
         or found.info.task_name not in visit.site.app.tasks
     ):
         return None
-    masking = visit.site.masking
-    named = json.loads(found.row.kwargs or "{}")
-    shown = masking.arguments(definition, found.row.args, found.row.kwargs)
+    named = _stored(found)[1]
+    if named is None:
+        return None
+    shown = visit.site.masking.arguments(definition, found.row.args, found.row.kwargs)
     positional = shown[: len(shown) - len(named)]
     return (
         as_text([one.value for one in positional]),
@@ -175,17 +176,24 @@ async def send_edited(visit: Visit, form: Form) -> Response:
 
 def _edited(typed: tuple[str, str], found: TaskDetail) -> tuple[list[Any], dict[str, Any]]:
     """The JSON that was typed; what is still masked keeps its stored value."""
-    args = unmasked(_json("args", typed[0]), json.loads(found.row.args or "[]"))
-    kwargs = unmasked(_json("kwargs", typed[1]), json.loads(found.row.kwargs or "{}"))
+    stored_args, stored_kwargs = _stored(found)
+    args = unmasked(_json("args", typed[0]), stored_args)
+    kwargs = unmasked(_json("kwargs", typed[1]), stored_kwargs)
     if isinstance(args, list) and isinstance(kwargs, dict):
         return args, kwargs
     raise ValueError("args is a JSON list, kwargs a JSON object")
 
 
+def _stored(found: TaskDetail) -> tuple[list[Any] | None, dict[str, Any] | None]:
+    row = found.row
+    args, kwargs = read_stored(row.args or "[]", list), read_stored(row.kwargs or "{}", dict)
+    return (args, kwargs) if args is not None else (None, None)
+
+
 def _json(name: str, text: str) -> Any:
     try:
         return json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"{name} is no JSON: {error}") from error
 
 

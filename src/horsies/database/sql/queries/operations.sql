@@ -29,7 +29,7 @@ from horsies_find_tasks(%(wanted)s, %(walk)s, %(before_at)s, %(before_id)s, %(ma
 select t.args, t.kwargs, t.task_options, t.claimed_by_worker_id, t.claim_expires_at, t.cancel_requested_at, t.created_at, t.updated_at,
     t.is_held, t.is_workflow_task, n.workflow_id, n.node_id, w.name as workflow_name, w.status as workflow_status, horsies_now() as read_at,
     (select r.schedule_name from horsies_schedule_runs r
-     where r.created_at between t.created_at - interval '1 minute' and t.created_at + interval '1 minute' and r.task_id = t.id limit 1) as schedule_name
+     where r.created_at between horsies_readable(t.created_at) - interval '1 minute' and horsies_readable(t.created_at) + interval '1 minute' and r.task_id = t.id limit 1) as schedule_name
 from horsies_tasks t
 left join horsies_workflow_tasks n on t.is_workflow_task and n.task_id = t.id
 left join horsies_workflows w on w.id = n.workflow_id
@@ -53,7 +53,8 @@ group by f.queue_name order by f.queue_name;
 -- too large. The rate of a state is that of the time which its rows fill. The latency is from when the last attempt might have started until it did.
 with e as materialized (
     select r.* from unnest(array['COMPLETED', 'FAILED', 'EXPIRED']) s(status) cross join lateral (
-        select t.status, case when %(by)s = 'queue' then t.queue_name else t.task_name end as name, t.enqueued_at, t.started_at,
+        select t.status, case when %(by)s = 'queue' then t.queue_name else t.task_name end as name, horsies_readable(t.enqueued_at) as enqueued_at,
+            horsies_readable(t.started_at) as started_at,
             coalesce(t.completed_at, t.failed_at, t.updated_at, t.created_at) as ended_at
         from horsies_tasks t
         where t.status = s.status and t.status in ('COMPLETED', 'FAILED', 'CANCELLED', 'EXPIRED')
@@ -61,13 +62,13 @@ with e as materialized (
         order by coalesce(t.completed_at, t.failed_at, t.updated_at, t.created_at) desc limit %(row_limit)s) r),
 weights as (
     select w.status, 60 / greatest(date_part('epoch',
-        case when count(*) = %(row_limit)s then horsies_now() - min(w.ended_at) else %(window)s end), 1) as per_minute
+        case when count(*) = %(row_limit)s then horsies_now() - horsies_readable(min(w.ended_at)) else %(window)s end), 1) as per_minute
     from e w group by w.status)
 select e.name, count(*) filter (where e.status = 'COMPLETED') as completed_count, count(*) filter (where e.status = 'FAILED') as failed_count,
     count(*) filter (where e.status = 'EXPIRED') as expired_count,
     percentile_cont(array[0.5, 0.95, 0.99]) within group (order by date_part('epoch', e.started_at - e.enqueued_at))
-        filter (where e.started_at is not null and isfinite(e.enqueued_at)) as start_latencies,
-    percentile_cont(array[0.5, 0.95, 0.99]) within group (order by date_part('epoch', e.ended_at - e.started_at))
+        filter (where e.started_at is not null and e.enqueued_at is not null) as start_latencies,
+    percentile_cont(array[0.5, 0.95, 0.99]) within group (order by date_part('epoch', horsies_readable(e.ended_at) - e.started_at))
         filter (where e.started_at is not null) as run_times,
     sum(w.per_minute) as per_minute
 from e join weights w on w.status = e.status
@@ -75,8 +76,10 @@ group by e.name order by e.name;
 
 -- name: workers
 -- The last snapshot of each worker that was seen within the window. A session lock proves life; a replica does not see it.
-select s.worker_id, s.hostname, s.pid, s.processes, s.queues, s.tasks_running, s.tasks_claimed, s.memory_usage_mb, s.children_memory_mb,
-    s.cpu_percent, s.worker_started_at, s.snapshot_at, s.cluster_wide_cap, s.queue_max_concurrency,
+-- What no machine has, such as NaN or 1e308 MB, is not shown.
+select s.worker_id, s.hostname, s.pid, s.processes, s.queues, s.tasks_running, s.tasks_claimed,
+    case when abs(s.memory_usage_mb) < 1e15 then s.memory_usage_mb end, case when abs(s.children_memory_mb) < 1e15 then s.children_memory_mb end,
+    case when abs(s.cpu_percent) < 1e15 then s.cpu_percent end, s.worker_started_at, s.snapshot_at, s.cluster_wide_cap, s.queue_max_concurrency,
     s.holds_lock and not pg_is_in_recovery() and not exists (
         select from pg_locks l
         where l.locktype = 'advisory' and l.granted and l.objsubid = 1
@@ -88,8 +91,10 @@ order by s.hostname, s.pid limit 10000;
 
 -- name: worker_history
 -- A worker over time, in steps that do not move with the clock. Of each step the newest 150 snapshots count: a window of a day has
--- no more, and no window reads more than 18,000 rows.
-select b.at, avg(s.cpu_percent) as cpu_percent, avg(s.memory_usage_mb) as memory_mb, avg(s.children_memory_mb) as children_memory_mb,
+-- no more, and no window reads more than 18,000 rows. What no machine has, such as NaN or 1e308, would spoil or end the average.
+select b.at, avg(s.cpu_percent) filter (where abs(s.cpu_percent) < 1e15) as cpu_percent,
+    avg(s.memory_usage_mb) filter (where abs(s.memory_usage_mb) < 1e15) as memory_mb,
+    avg(s.children_memory_mb) filter (where abs(s.children_memory_mb) < 1e15) as children_memory_mb,
     avg(s.tasks_running)::double precision as running, avg(s.tasks_claimed)::double precision as claimed
 from generate_series(date_bin(%(step)s, horsies_now() - %(window)s, timestamptz 'epoch'), horsies_now(), %(step)s) b(at)
 cross join lateral (
@@ -103,7 +108,7 @@ group by b.at order by b.at;
 select b.at, sum(s.running) as running, sum(s.slots) as slots
 from generate_series(date_bin(%(step)s, horsies_now() - %(window)s, timestamptz 'epoch'), horsies_now(), %(step)s) b(at)
 cross join lateral (
-    select g.running, coalesce((select sum((k.value ->> 'slots')::double precision) from jsonb_each(g.slots) k), g.processes) as slots
+    select g.running, coalesce((select sum(k.slots::double precision) from jsonb_path_query(g.slots, '$.*.slots ? (@ >= 0 && @ < 1000000)') k(slots)), g.processes) as slots
     from (select avg(n.tasks_running)::double precision as running, (array_agg(n.slots))[1] as slots, avg(n.processes)::double precision as processes
           from (select w.worker_id, w.tasks_running, w.processes, w.slots from horsies_worker_states w
                 where w.snapshot_at >= b.at and w.snapshot_at < b.at + %(step)s order by w.snapshot_at desc limit 2000) n

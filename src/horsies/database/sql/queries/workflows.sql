@@ -29,11 +29,11 @@ limit 2000;
 
 -- name: list_workflows
 -- The newest of those that no other workflow has started; what ended is counted without reading the nodes.
-select w.id, w.name, w.status, greatest(coalesce(t.task_index + 1, 0) - w.open_nodes, 0) as done_count,
+select w.id, w.name, w.status, greatest(coalesce(t.task_index + 1, 0) - w.open_nodes::bigint, 0) as done_count,
     coalesce(t.task_index + 1, 0) as node_count, w.sent_at, w.started_at, w.completed_at, horsies_now() as read_at
 from horsies_workflows w
 left join lateral (
-    select n.task_index from horsies_workflow_tasks n where n.workflow_id = w.id order by n.task_index desc limit 1) t on true
+    select n.task_index::bigint from horsies_workflow_tasks n where n.workflow_id = w.id order by n.task_index desc limit 1) t on true
 where w.parent_workflow_id is null
   and (%(statuses)s::text[] is null or w.status = any (%(statuses)s::text[]))
   and (%(name)s::text is null or w.name = %(name)s)

@@ -27,7 +27,7 @@ begin
         where (select count(*) from told) >= 0;
 end $$;
 
--- horsies_reprioritise_tasks: PENDING tasks get another priority; lower is better.
+-- horsies_reprioritise_tasks: PENDING tasks get another priority of 1 to 100, as a send takes it; lower is better.
 create or replace function horsies_reprioritise_tasks(task_ids text[], new_priority integer) returns table (task_id text, outcome text)
 language plpgsql
 set search_path from current
@@ -36,7 +36,7 @@ begin
     return query
         with held as (
             select t.id from horsies_tasks t
-            where t.id = any (task_ids) and t.status || '' = 'PENDING' and not t.is_workflow_task
+            where t.id = any (task_ids) and t.status || '' = 'PENDING' and not t.is_workflow_task and new_priority between 1 and 100
             order by t.id for update
         ), changed as (
             update horsies_tasks t set priority = new_priority, updated_at = horsies_now()

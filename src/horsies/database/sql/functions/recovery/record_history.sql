@@ -17,7 +17,7 @@ begin
     if not pg_try_advisory_xact_lock(horsies_lock_key('history')) then
         return true;
     end if;
-    select max(h.starts_at) into recorded_at from horsies_queue_history h where h.step_s = 10;
+    select max(h.starts_at) into recorded_at from horsies_queue_history h where h.step_s = 10 and h.starts_at <= now_at;
     -- After a pause of all workers an hour is made up for, at the very first two minutes; what is older stays a gap.
     from_at := date_bin('10 s', greatest(coalesce(recorded_at - interval '20 s', now_at - interval '2 minutes'), now_at - interval '1 hour'), 'epoch');
     until_at := least(now_at, from_at + interval '80 s');
@@ -28,8 +28,8 @@ begin
 
     with ended as materialized (
         select date_bin('10 s', e.ended_at, 'epoch') as starts_at, e.queue_name, e.status,
-            horsies_bucket(case when isfinite(e.enqueued_at) then e.started_at - e.enqueued_at end) as start_bucket,
-            horsies_bucket(e.ended_at - e.started_at) as run_bucket
+            horsies_bucket(horsies_readable(e.started_at) - horsies_readable(e.enqueued_at)) as start_bucket,
+            horsies_bucket(horsies_readable(e.ended_at) - horsies_readable(e.started_at)) as run_bucket
         from unnest(array['COMPLETED', 'FAILED', 'EXPIRED']) s(status) cross join lateral (
             select t.queue_name, t.status, t.enqueued_at, t.started_at, coalesce(t.completed_at, t.failed_at, t.updated_at, t.created_at) as ended_at
             from horsies_tasks t

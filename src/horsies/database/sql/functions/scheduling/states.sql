@@ -1,6 +1,7 @@
 -- horsies_init_schedules: the state rows of an owner's schedules. Missing ones are made and wait for their first slot. Only if it syncs,
--- as a starting scheduler does, changed ones wait for their next slot, those that had ended and have slots again go on, those that
--- never ran and may run earlier (their start was moved) do so, and those that are neither named nor added at run time are deleted.
+-- as a starting scheduler does, changed ones wait for their next slot, those that had ended and have slots again go on, and so do those
+-- whose next slot is out of reach; those that never ran and may run earlier (their start was moved) do so, and those that are neither
+-- named nor added at run time are deleted.
 -- Callers: scheduling/scheduler.py, scheduling/finding.py.  Locks: horsies_schedule_state, by name.
 -- 'new'; 'kept'; 'changed'; 'taken' (another owner has this name).
 create or replace function horsies_init_schedules(
@@ -38,7 +39,7 @@ begin
             where s.schedule_name = wanted.name;
             return query select wanted.name, 'changed';
         else
-            if syncs and (state.next_run_at is null and wanted.next_run_at is not null
+            if syncs and (horsies_readable(state.next_run_at) is null and wanted.next_run_at is not null
                     or state.run_count = 0 and wanted.next_run_at < state.next_run_at) then
                 update horsies_schedule_state s set next_run_at = wanted.next_run_at, updated_at = now_at where s.schedule_name = wanted.name;
             end if;
@@ -60,7 +61,7 @@ declare
     now_at timestamptz := horsies_now();
 begin
     return query select d.names, d.definitions, d.last_run_at,
-        (select extract(epoch from min(s.next_run_at) - now_at)::double precision from horsies_schedule_state s
+        (select extract(epoch from horsies_readable(min(s.next_run_at)) - now_at)::double precision from horsies_schedule_state s
          where s.owner = schedule_owner and s.next_run_at > now_at and s.paused_at is null),
         now_at
     from (
