@@ -58,6 +58,26 @@ def test_connection_prepared_by_a_thread_that_was_first_too_is_used(
     assert db.status(first.task_id) == db.status(second.task_id) == "PENDING"
 
 
+def test_sends_go_on_after_a_rolled_back_call(app: Horsies, db: Database) -> None:
+    handle = good(app.tasks["add"].send(1))
+    for _ in range(8):  # until the driver has prepared a statement, which it forgets at a ROLLBACK
+        good(handle.info())
+
+    bad(app.schedules.pause("nope"))
+
+    assert db.status(good(app.tasks["add"].send(2)).task_id) == "PENDING"
+
+
+def test_sends_go_on_after_the_session_was_reset(app: Horsies, db: Database) -> None:
+    good(app.tasks["add"].send(1))
+    with app.get_broker().database.pool.connection() as connection:
+        connection.execute("discard all")
+
+    handles = [good(app.tasks["add"].send(number)) for number in range(3)]
+
+    assert [db.status(handle.task_id) for handle in handles] == ["PENDING"] * 3
+
+
 def test_call_without_arguments_stores_nulls(new_app: Callable[..., Horsies], db: Database) -> None:
     app = new_app()
 
