@@ -49,6 +49,15 @@ end $$;
 begin;
 set local statement_timeout = 0;
 
+-- name: set_savepoint
+savepoint horsies_savepoint;
+
+-- name: release_savepoint
+release savepoint horsies_savepoint;
+
+-- name: restore_savepoint
+rollback to savepoint horsies_savepoint;
+
 -- name: server_facts
 select current_setting('server_version_num')::integer,
     pg_encoding_to_char((select d.encoding from pg_database d where d.datname = current_database())),
