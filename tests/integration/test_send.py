@@ -523,6 +523,42 @@ def test_retry_calls_refuse_what_they_cannot_replay(unreachable: Horsies, app: H
     assert set(codes.values()) == {CODE.VALIDATION_FAILED}
 
 
+async def test_many_that_were_not_stored_are_sent_again(
+    unreachable: Horsies, app: Horsies, db: Database
+) -> None:
+    calls = [(number,) for number in range(3)]
+    late = unreachable.tasks["add"].with_options(delay=60, tags=["x"])
+    plain = bad(unreachable.tasks["add"].send_many(calls))
+    delayed = bad(await late.send_many_async(calls))
+
+    handles = good(app.tasks["add"].retry_send_many(plain))
+    handles += good(await app.tasks["add"].retry_send_many_async(delayed))
+
+    ids = [one.task_id for one in (*plain.each, *delayed.each)]
+    assert [handle.task_id for handle in handles] == ids
+    rows = [db.task(task_id) for task_id in ids]
+    assert [row["args"] for row in rows] == ["[0]", "[1]", "[2]"] * 2
+    assert [row["tags"] for row in rows] == [None] * 3 + [["x"]] * 3
+    assert all(row["enqueued_at"] - row["created_at"] == timedelta(minutes=1) for row in rows[3:])
+
+
+def test_many_that_cannot_be_replayed_are_refused(unreachable: Horsies, app: Horsies) -> None:
+    error = bad(unreachable.tasks["add"].send_many([(1,), (2,)]))
+    changed = replace(error.each[1], payload=replace(error.each[1].payload, args_json="[3]"))
+
+    refused = [
+        bad(app.tasks["add"].retry_send_many(replace(error, each=()))),
+        bad(app.tasks["echo"].retry_send_many(error)),
+        bad(app.tasks["add"].retry_send_many(replace(error, each=(error.each[0], changed)))),
+    ]
+
+    assert [one.code for one in refused] == [
+        CODE.VALIDATION_FAILED,
+        CODE.VALIDATION_FAILED,
+        CODE.PAYLOAD_MISMATCH,
+    ]
+
+
 @pytest.mark.seed("S108")
 def test_same_id_with_another_payload_is_a_mismatch(
     unreachable: Horsies, app: Horsies, db: Database

@@ -10,7 +10,7 @@ from horsies.database.savepoint import run_in_savepoint, run_in_savepoint_async
 from horsies.database.statement import Receipt
 from horsies.database.user_connection import UnusableConnectionError
 from horsies.result import Err, Result
-from horsies.sending.enqueuer import batches, not_stored
+from horsies.sending.enqueuer import batches, not_stored_together
 from horsies.sending.errors import TaskSendError
 from horsies.sending.rows import NewTask
 from horsies.sending.statements import enqueue_tasks
@@ -45,4 +45,4 @@ async def enqueue_async(
 def _failure(error: BaseException, rows: Sequence[NewTask]) -> TaskSendError:
     if isinstance(error, UnusableConnectionError):
         return TaskSendError(TaskSendErrorCode.VALIDATION_FAILED, str(error), retryable=False)
-    return not_stored(error, rows[0] if len(rows) == 1 else None)
+    return not_stored_together(error, rows)
