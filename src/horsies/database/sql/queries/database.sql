@@ -74,9 +74,13 @@ where not exists (
     where c.relname = w.name and n.nspname = %(schema)s and i.indisvalid);
 
 -- name: limit_migration
--- A migration may take its time, but it does not queue up for a lock: everyone behind it would wait as well.
+-- A migration may take its time, also to wait for another one: only migrations queue up there.
 set local statement_timeout = 0;
 set local lock_timeout = '10s';
+
+-- name: limit_locks
+-- It hardly queues up for the tables: everyone behind it would wait as well.
+set local lock_timeout = '300ms';
 
 -- name: migration_holders
 select distinct a.pid, a.application_name, coalesce(a.state, 'background'),
