@@ -9,6 +9,9 @@ import psycopg
 import pytest
 
 from horsies import embedded_postgres
+from horsies.config import PostgresConfig
+from horsies.database.database import Database
+from horsies.database.migrate import pending
 from horsies.embedded_postgres import EmbeddedServer, supervisor
 from horsies.errors import ConfigurationError
 from support.embedded import Holder, Someone, ordinary_user, postmaster_pid, require_root
@@ -190,3 +193,16 @@ def test_postmaster_is_not_root(idle_server: EmbeddedServer) -> None:
 
     assert psutil.Process(pid).uids().real != 0
     assert os.getsid(pid or 0) == pid  # a Ctrl-C in the terminal does not reach it
+
+
+def test_tables_of_an_earlier_release_are_upgraded_at_the_first_use(project: Path) -> None:
+    before, after = (Database(PostgresConfig.embedded(project)) for _ in range(2))
+    before.ensure_schema()
+    with before.pool.connection() as connection:
+        connection.execute("delete from horsies_schema_version where version = 0")
+
+        after.ensure_schema()
+
+        assert pending(connection) == []
+    after.close()
+    before.close()

@@ -100,3 +100,15 @@ def test_a_worker_whose_children_cannot_import_the_app_says_so_and_ends(
     assert "RuntimeError: not in a child" in worker.log()
     assert db.status(below) == "PENDING"
     assert db.status(here) in {"PENDING", "COMPLETED"}
+
+
+def test_worker_refuses_a_schema_that_is_older_and_names_the_command(
+    start_worker: Start, db: Database
+) -> None:
+    db.execute("update horsies_schema_version set name = '1:1:older' where version = 0")
+
+    worker = start_worker()
+
+    assert worker.wait(within=30) == 1
+    assert "the database schema is older than this horsies: functions missing" in worker.log()
+    assert "run `horsies migrate MODULE`" in worker.log()

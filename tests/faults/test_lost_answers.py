@@ -14,15 +14,18 @@ pytestmark = [pytest.mark.faults, pytest.mark.slow, pytest.mark.timeout(120)]
 
 _WAITING = (
     "select array_agg(pid) from pg_stat_activity where datname = current_database() "
-    "and application_name = 'horsies claim' and wait_event_type = 'Lock'"
+    "and wait_event_type = 'Lock'"
 )
 
 
-def test_claim_that_waited_for_the_cap_and_was_hung_up_takes_nothing(database_url: str) -> None:
+@pytest.mark.parametrize("name", ["", "&application_name=shop"], ids=["our name", "the URL's name"])
+def test_claim_that_waited_for_the_cap_and_was_hung_up_takes_nothing(
+    database_url: str, name: str
+) -> None:
     """Its backend waits on and would commit rows that no worker knows of."""
     with (
         proxied(database_url) as (proxy, url),
-        scene(url, app={"cluster_wide_cap": 4}) as play,
+        scene(f"{url}{name}", app={"cluster_wide_cap": 4}) as play,
         psycopg.connect(database_url) as blocker,
     ):
         worker = play.start_worker("--processes", "1")
@@ -182,4 +185,32 @@ def test_what_was_stored_before_its_answer_was_lost_is_stored_once_and_told(
 
         stored = db.execute("select id from horsies_tasks where status = 'PENDING'").fetchall()
         assert stored == [(told,)]
+        app.get_broker().close()
+
+
+@pytest.mark.parametrize("count", [1, 20, 400], ids=["one", "few", "many"])
+@pytest.mark.parametrize("is_stored", [True, False], ids=["stored", "not stored"])
+def test_many_sends_without_an_answer_are_sent_again_and_stored_once(
+    database_url: str, count: int, is_stored: bool
+) -> None:
+    with proxied(database_url) as (proxy, url), psycopg.connect(database_url) as db:
+        app = Horsies(AppConfig(broker=PostgresConfig(database_url=url, pool_timeout=1)))
+
+        @app.task("noop")
+        def noop(number: int) -> TaskResult[None, TaskError]:
+            return TaskResult(ok=None)
+
+        noop.send_many([(number,) for number in range(count)]).unwrap()
+        text = "COMMIT" if count > 50 else "horsies_send_task"
+        proxy.hold(text, side="answered" if is_stored else "asked")
+
+        # The connection stays mute: the client gives it up by its own limit.
+        error = noop.send_many([(number,) for number in range(count)]).unwrap_err()
+        after = [noop.retry_send_many(error).unwrap() for _ in range(2)]
+
+        assert error.retryable
+        ids = [one.task_id for one in error.each]
+        assert [[handle.task_id for handle in handles] for handles in after] == [ids, ids]
+        assert [handle.created for handle in after[0]] == [not is_stored] * count
+        assert db.execute("select count(*) from horsies_tasks").fetchone() == (2 * count,)
         app.get_broker().close()

@@ -50,6 +50,21 @@ def test_everything_works_behind_a_transaction_mode_pooler(
         assert play.scalar(waited, late.task_id)
 
 
+def test_sends_go_on_after_a_rolled_back_call_behind_a_pooler(
+    database_url: str, program: Program
+) -> None:
+    settings = {"pgbouncer_transaction_mode": True}
+    with pooled(program, database_url) as url, scene(url, broker=settings) as play:
+        play.send("coroutine", range(1))
+        for _ in range(8):
+            play.app.handle(next(iter(play.numbers))).info().unwrap()
+        assert play.app.schedules.pause("nope").is_err()
+
+        play.send("coroutine", range(1, 5))
+
+        assert play.count("PENDING") == 5
+
+
 def test_worker_killed_behind_a_pooler_is_recovered(database_url: str, program: Program) -> None:
     """Without session locks a dead process and its begun slots are the proof."""
     settings = {"pgbouncer_transaction_mode": True}

@@ -58,6 +58,26 @@ def test_connection_prepared_by_a_thread_that_was_first_too_is_used(
     assert db.status(first.task_id) == db.status(second.task_id) == "PENDING"
 
 
+def test_sends_go_on_after_a_rolled_back_call(app: Horsies, db: Database) -> None:
+    handle = good(app.tasks["add"].send(1))
+    for _ in range(8):  # until the driver has prepared a statement, which it forgets at a ROLLBACK
+        good(handle.info())
+
+    bad(app.schedules.pause("nope"))
+
+    assert db.status(good(app.tasks["add"].send(2)).task_id) == "PENDING"
+
+
+def test_sends_go_on_after_the_session_was_reset(app: Horsies, db: Database) -> None:
+    good(app.tasks["add"].send(1))
+    with app.get_broker().database.pool.connection() as connection:
+        connection.execute("discard all")
+
+    handles = [good(app.tasks["add"].send(number)) for number in range(3)]
+
+    assert [db.status(handle.task_id) for handle in handles] == ["PENDING"] * 3
+
+
 def test_call_without_arguments_stores_nulls(new_app: Callable[..., Horsies], db: Database) -> None:
     app = new_app()
 
@@ -501,6 +521,42 @@ def test_retry_calls_refuse_what_they_cannot_replay(unreachable: Horsies, app: H
     codes = {name: refusal.code for name, refusal in refusals.items()}
     assert codes.pop("edited") is CODE.PAYLOAD_MISMATCH
     assert set(codes.values()) == {CODE.VALIDATION_FAILED}
+
+
+async def test_many_that_were_not_stored_are_sent_again(
+    unreachable: Horsies, app: Horsies, db: Database
+) -> None:
+    calls = [(number,) for number in range(3)]
+    late = unreachable.tasks["add"].with_options(delay=60, tags=["x"])
+    plain = bad(unreachable.tasks["add"].send_many(calls))
+    delayed = bad(await late.send_many_async(calls))
+
+    handles = good(app.tasks["add"].retry_send_many(plain))
+    handles += good(await app.tasks["add"].retry_send_many_async(delayed))
+
+    ids = [one.task_id for one in (*plain.each, *delayed.each)]
+    assert [handle.task_id for handle in handles] == ids
+    rows = [db.task(task_id) for task_id in ids]
+    assert [row["args"] for row in rows] == ["[0]", "[1]", "[2]"] * 2
+    assert [row["tags"] for row in rows] == [None] * 3 + [["x"]] * 3
+    assert all(row["enqueued_at"] - row["created_at"] == timedelta(minutes=1) for row in rows[3:])
+
+
+def test_many_that_cannot_be_replayed_are_refused(unreachable: Horsies, app: Horsies) -> None:
+    error = bad(unreachable.tasks["add"].send_many([(1,), (2,)]))
+    changed = replace(error.each[1], payload=replace(error.each[1].payload, args_json="[3]"))
+
+    refused = [
+        bad(app.tasks["add"].retry_send_many(replace(error, each=()))),
+        bad(app.tasks["echo"].retry_send_many(error)),
+        bad(app.tasks["add"].retry_send_many(replace(error, each=(error.each[0], changed)))),
+    ]
+
+    assert [one.code for one in refused] == [
+        CODE.VALIDATION_FAILED,
+        CODE.VALIDATION_FAILED,
+        CODE.PAYLOAD_MISMATCH,
+    ]
 
 
 @pytest.mark.seed("S108")

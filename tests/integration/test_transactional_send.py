@@ -1,19 +1,24 @@
 """Sending on the user's own connection: the task lives and dies with the user's transaction."""
 
+import asyncio
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Any
 
 import asyncpg
 import psycopg
 import pytest
 from psycopg import Connection
-from sqlalchemy import create_engine
+from sqlalchemy import create_engine, text
 from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
 from sqlalchemy.orm import sessionmaker
 
 from horsies import AppConfig, Horsies, PostgresConfig, TaskError, TaskResult, TaskSendErrorCode
+from support.database import Database, connect
+from support.eventually import eventually
 from support.transactions import AWAITABLE, BLOCKING, alchemy_url
 
 
@@ -38,8 +43,55 @@ BY_DRIVER = pytest.mark.parametrize("driver", BLOCKING)
 BY_AWAITABLE_DRIVER = pytest.mark.parametrize("driver", AWAITABLE)
 
 
+Lock = Callable[[], AbstractContextManager[None]]
+END_BLOCKED = (
+    "select pg_terminate_backend(pid) from pg_stat_activity "
+    "where wait_event_type = 'Lock' and datname = current_database()"
+)
+
+
 def stored(app: Horsies, task_id: str) -> bool:
     return app.handle(task_id).info().unwrap() is not None
+
+
+@pytest.fixture
+def db(database_url: str) -> Iterator[Database]:
+    database = connect(database_url)
+    database.execute("create table orders (id integer)")
+    yield database
+    database.connection.close()
+
+
+@pytest.fixture
+def locked(database_url: str, db: Database) -> Lock:
+    """The lock of another session that no send gets past."""
+
+    @contextmanager
+    def lock() -> Iterator[None]:
+        with psycopg.connect(database_url) as connection:
+            connection.execute("lock table horsies_tasks in exclusive mode")
+            yield
+
+    return lock
+
+
+def execute(connection: Any, statement: str) -> Any:
+    is_alchemy = type(connection).__module__.startswith("sqlalchemy")
+    return connection.execute(text(statement) if is_alchemy else statement)
+
+
+async def execute_async(connection: Any, statement: str) -> None:
+    await execute(connection, statement)
+
+
+def end_blocked(db: Database) -> bool:
+    """End the session that waits for the lock."""
+    return bool(eventually(lambda: db.execute(END_BLOCKED)))
+
+
+def orders(database_url: str) -> list[int]:
+    with psycopg.connect(database_url) as connection:
+        return [row[0] for row in connection.execute("select id from orders order by id")]
 
 
 @BY_DRIVER
@@ -213,6 +265,134 @@ def test_a_failed_transaction_of_the_users_is_a_failed_send(
     assert "transaction is aborted" in error.message
 
 
+@BY_DRIVER
+def test_a_failed_send_leaves_the_users_transaction_alive(
+    driver: str, app: Horsies, database_url: str, locked: Lock
+) -> None:
+    with BLOCKING[driver](database_url) as (connection, commit, _):
+        execute(connection, "insert into orders values (1)")
+        execute(connection, "set local lock_timeout = '50ms'")
+        with locked():
+            error = app.tasks["greet"].with_options(connection=connection).send("Ann").unwrap_err()
+        execute(connection, "insert into orders values (2)")
+        later = app.tasks["greet"].with_options(connection=connection).send("Bob").unwrap()
+        commit()
+
+    assert error.code is TaskSendErrorCode.ENQUEUE_FAILED
+    assert orders(database_url) == [1, 2]
+    assert stored(app, later.task_id)
+
+
+@BY_AWAITABLE_DRIVER
+async def test_a_failed_awaited_send_leaves_the_users_transaction_alive(
+    driver: str, app: Horsies, database_url: str, locked: Lock
+) -> None:
+    async with AWAITABLE[driver](database_url) as (connection, commit, _):
+        await execute_async(connection, "insert into orders values (1)")
+        await execute_async(connection, "set local lock_timeout = '50ms'")
+        task = app.tasks["greet"].with_options(connection=connection)
+        with locked():
+            error = (await task.send_async("Ann")).unwrap_err()
+        await execute_async(connection, "insert into orders values (2)")
+        later = (await task.send_async("Bob")).unwrap()
+        await commit()
+
+    assert error.code is TaskSendErrorCode.ENQUEUE_FAILED
+    assert orders(database_url) == [1, 2]
+    assert stored(app, later.task_id)
+
+
+@BY_DRIVER
+def test_a_connection_lost_in_a_send_is_never_a_silent_rollback(
+    driver: str, app: Horsies, database_url: str, db: Database, locked: Lock
+) -> None:
+    errors: list[Exception] = []
+    with suppress(Exception), BLOCKING[driver](database_url) as (connection, commit, _):
+        execute(connection, "insert into orders values (1)")
+        with locked(), ThreadPoolExecutor() as threads:
+            ending = threads.submit(end_blocked, db)
+            try:
+                app.tasks["greet"].with_options(connection=connection).send("Ann")
+                commit()
+            except Exception as error:  # each driver raises its own
+                errors.append(error)
+            assert ending.result(30)
+
+    assert errors
+    assert orders(database_url) == []
+
+
+@BY_AWAITABLE_DRIVER
+async def test_a_connection_lost_in_an_awaited_send_is_never_a_silent_rollback(
+    driver: str, app: Horsies, database_url: str, db: Database, locked: Lock
+) -> None:
+    errors: list[Exception] = []
+    with suppress(Exception):
+        async with AWAITABLE[driver](database_url) as (connection, commit, _):
+            await execute_async(connection, "insert into orders values (1)")
+            with locked():
+                ending = asyncio.create_task(asyncio.to_thread(end_blocked, db))
+                try:
+                    task = app.tasks["greet"].with_options(connection=connection)
+                    await task.send_async("Ann")
+                    await commit()
+                except Exception as error:  # each driver raises its own
+                    errors.append(error)
+                assert await ending
+
+    assert errors
+    assert orders(database_url) == []
+
+
+def test_a_failed_send_of_many_stores_none_of_them(
+    app: Horsies, database_url: str, db: Database
+) -> None:
+    db.execute(
+        "alter table horsies_tasks add constraint no_last check (kwargs is null or "
+        "kwargs not like '%%1500%%')"
+    )
+    with psycopg.connect(database_url) as connection:
+        execute(connection, "insert into orders values (1)")
+        task = app.tasks["greet"].with_options(connection=connection)
+        error = task.send_many([{"name": str(number)} for number in range(1_501)]).unwrap_err()
+        connection.commit()
+
+    assert error.code is TaskSendErrorCode.ENQUEUE_FAILED
+    assert (orders(database_url), db.statuses()) == ([1], {})
+
+
+def test_a_connection_in_autocommit_needs_no_transaction(
+    app: Horsies, database_url: str, locked: Lock
+) -> None:
+    engine = create_engine(alchemy_url(database_url, "psycopg"), isolation_level="AUTOCOMMIT")
+    with psycopg.connect(database_url, autocommit=True) as own, engine.connect() as alchemy:
+        for connection in (own, alchemy):
+            task = app.tasks["greet"].with_options(connection=connection)
+            execute(connection, "set lock_timeout = '50ms'")
+            with locked():
+                assert task.send("Ann").is_err()
+            assert stored(app, task.send("Bob").unwrap().task_id)
+    engine.dispose()
+
+
+def test_a_send_fits_into_the_users_own_pipeline(
+    app: Horsies, database_url: str, locked: Lock
+) -> None:
+    with psycopg.connect(database_url) as connection:
+        task = app.tasks["greet"].with_options(connection=connection)
+        with connection.pipeline():
+            execute(connection, "insert into orders values (1)")
+            execute(connection, "set local lock_timeout = '50ms'")
+            with locked():
+                assert task.send("Ann").is_err()
+            sent = task.send("Bob").unwrap()
+            execute(connection, "insert into orders values (2)")
+        connection.commit()
+
+    assert orders(database_url) == [1, 2]
+    assert stored(app, sent.task_id)
+
+
 DJANGO = """
 import sys
 from urllib.parse import parse_qs, urlsplit
@@ -235,11 +415,21 @@ def stored(handle): return handle.info().unwrap() is not None
 with transaction.atomic():
     kept = greet.with_options(connection=connection).send("Ann").unwrap()
     before = stored(kept)
+with connection.cursor() as cursor:
+    cursor.execute("create table orders (id integer)")
+    cursor.execute("alter table horsies_tasks add constraint no_bob check (args not like '%Bob%')")
+with transaction.atomic():
+    with connection.cursor() as cursor:
+        cursor.execute("insert into orders values (1)")
+    failed = greet.with_options(connection=connection).send("Bob").unwrap_err()
+with connection.cursor() as cursor:
+    cursor.execute("select count(*) from orders")
+    order_count = cursor.fetchone()[0]
 with transaction.atomic():
     dropped = greet.with_options(connection=connections["default"]).send("Ann").unwrap()
     transaction.set_rollback(True)
 refused = greet.with_options(connection=connections["other"]).send("Ann").unwrap_err()
-print(before, stored(kept), stored(dropped), refused.code.value)
+print(before, stored(kept), stored(dropped), refused.code.value, failed.code.value, order_count)
 """
 
 
@@ -248,4 +438,5 @@ def test_a_django_connection_carries_the_send(database_url: str) -> None:
         [sys.executable, "-c", DJANGO, database_url], capture_output=True, text=True, check=False
     )
 
-    assert done.stdout.split() == ["False", "True", "False", "VALIDATION_FAILED"], done.stderr
+    said = ["False", "True", "False", "VALIDATION_FAILED", "ENQUEUE_FAILED", "1"]
+    assert done.stdout.split() == said, done.stderr

@@ -258,7 +258,7 @@ def test_migration_names_who_stands_in_its_way(empty_database_url: str) -> None:
         reader.execute("select count(*) from horsies_heartbeats")
 
         with pytest.raises(MigrationBlockedError) as blocked:
-            migrate(connection)
+            migrate(connection, patience_s=0)
 
         assert f"pid {reader.info.backend_pid} (a report, idle in transaction" in str(blocked.value)
         assert "horsies_heartbeats" in str(blocked.value)
@@ -305,6 +305,59 @@ async def test_first_send_creates_the_tables(empty_database_url: str) -> None:
     db = connect(empty_database_url)
     assert db.status(handle.task_id) == "PENDING"
     db.connection.close()
+
+
+async def test_new_database_is_set_up_with_one_line_in_the_log(
+    empty_database_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    app = make_app(empty_database_url)
+
+    with caplog.at_level("INFO", logger="horsies.database"):
+        for _ in range(2):
+            good(await app.get_broker().ensure_schema_initialized())
+    await app.get_broker().close_async()
+
+    (said,) = [one.getMessage() for one in caplog.records if one.name == "horsies.database"]
+    assert said.startswith("created the tables: functions, 0001_tasks, ")
+
+
+OLDER = {
+    "tables": "delete from horsies_schema_version where version = 8",
+    "functions": "update horsies_schema_version set name = '1:1:older' where version = 0",
+}
+
+
+@pytest.mark.parametrize("what", OLDER)
+def test_existing_schema_is_migrated_only_when_asked(database_url: str, what: str) -> None:
+    missing = {"tables": "0008_permits", "functions": "functions"}[what]
+    app = make_app(database_url)
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        connection.execute(OLDER[what].encode())
+
+        error = bad(app.tasks["add"].send(1, 2))
+
+        assert pending(connection) == [missing]
+        assert not error.retryable
+        assert "older than this horsies" in error.message
+        assert "run `horsies migrate MODULE`" in error.message
+        migrate(connection)
+    good(app.tasks["add"].send(1, 2))
+    app.get_broker().close()
+
+
+@pytest.mark.parametrize("what", OLDER)
+def test_auto_migrate_upgrades_at_the_first_use(
+    database_url: str, what: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HORSIES_BROKER__AUTO_MIGRATE", "1")
+    app = Horsies(database_url)
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        connection.execute(OLDER[what].encode())
+
+        app.get_broker().database.ensure_schema()
+
+        assert pending(connection) == []
+    app.get_broker().close()
 
 
 @pytest.mark.parametrize("schema", ["jobs", 'odd "name"'])

@@ -40,6 +40,8 @@ class Questions:
             elif kind == b"B":
                 _, name, parameters = body.split(b"\0", 2)
                 yield self._prepared.get(name, b"") + parameters
+            elif kind == b"Q":
+                yield body
 
 
 class Answers:

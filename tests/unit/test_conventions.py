@@ -49,6 +49,7 @@ BROAD_EXCEPTS = {
     "contrib/django/runtime.py": "user code: the task function and its module",
     "contrib/django/simple_queue/worker.py": "user code: the callable",
     "database/listener.py": "user code: what is told of changes",
+    "database/savepoint.py": "the user's own driver",
     "executors/attempt.py": "user code: the task function",
     "executors/child.py": "user code: the start-up hook and the task function",
     "executors/fork_server_main.py": "a forked child must not unwind into its server",
@@ -65,7 +66,6 @@ BROAD_EXCEPTS = {
     "scheduling/scheduler.py": "user code: serializers of arguments; a stored row of any kind",
     "sending/enqueuer.py": "a bug must reach every caller that waits",
     "sending/prepared.py": "user code: the function for a unique key",
-    "sending/transaction.py": "the user's own driver",
     "tasks/annotations.py": "user code: annotations",
     "tasks/definition.py": "user code: the task function and validators",
     "tasks/discovery.py": "user code: module-level code",
@@ -78,7 +78,6 @@ BROAD_EXCEPTS = {
     "workflows/builders.py": "user code: workflow builders",
     "workflows/handle.py": "bugs, also of a broker of the user's; an answer is a value",
     "workflows/reading.py": "user code: constructors of errors",
-    "workflows/sending_events.py": "the user's own driver",
     "workflows/start.py": "the user's own driver; a start never raises",
     "workflows/subworkflow.py": "user code: build_with",
 }

@@ -20,6 +20,8 @@ from horsies.database.migrate import (
 from horsies.errors import ConfigurationError
 from horsies.locator import load_app
 
+_PATIENCE_S = 300.0
+
 
 @click.command("migrate")
 @takes_app
@@ -38,7 +40,8 @@ from horsies.locator import load_app
 def command(locator: str | None, *, is_sql: bool, is_check: bool) -> None:
     """Create or upgrade the tables of the app in MODULE.
 
-    Safe to run repeatedly and from several machines at once.
+    Safe to run repeatedly and from several machines at once. While other sessions hold the tables
+    it tries again for five minutes, without holding anybody up, and says who they are.
     """
     if is_sql and locator is None:
         echo(migration_sql())
@@ -53,7 +56,9 @@ def command(locator: str | None, *, is_sql: bool, is_check: bool) -> None:
             if is_check:
                 missing = pending(connection, schema=schema)
                 _show_missing(missing or missing_indexes(connection, schema=schema))
-            applied = migrate(connection, schema=schema)
+            applied = migrate(
+                connection, schema=schema, patience_s=_PATIENCE_S, report=_report_progress
+            )
             applied += build_indexes(connection, schema=schema)
     except psycopg.Error as error:
         raise ConfigurationError(
@@ -64,6 +69,10 @@ def command(locator: str | None, *, is_sql: bool, is_check: bool) -> None:
     for name in applied:
         echo(f"applied: {name}")
     echo("done" if applied else "up to date")
+
+
+def _report_progress(text: str) -> None:
+    click.echo(text, err=True)
 
 
 def _show_missing(missing: list[str]) -> NoReturn:

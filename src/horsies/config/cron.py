@@ -33,6 +33,7 @@ class CronTimes:
     months: frozenset[int]
     weekdays: frozenset[int]
     words: str
+    has_any_hour: bool = False  # the field begins with `*`, also with a step
 
     def matches_day(self, day: date) -> bool:
         """Whether it names this day: either kind of day, if both are restricted."""
@@ -79,6 +80,7 @@ def read_cron(expression: str) -> CronTimes:
         frozenset(read.months),
         weekdays,
         words,
+        has_any_hour=fields[1].startswith("*"),
     )
     is_by_weekday = weekdays != _ALL_WEEKDAYS and days != _ALL_DAYS
     if not is_by_weekday and all(min(days) > _LONGEST[month - 1] for month in times.months):

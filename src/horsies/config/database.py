@@ -50,7 +50,8 @@ def mask_error(text: str, url: str) -> str:
 class PostgresConfig(Settings):
     """A PostgreSQL server, given by URL or embedded.
 
-    `schema` names the PostgreSQL schema of the tables; None means the search path decides.
+    `schema` names the PostgreSQL schema of the tables; None means the search path decides. With
+    `auto_migrate`, any process of a new release upgrades tables that exist; else `horsies migrate`.
     """
 
     database_url: str
@@ -62,6 +63,7 @@ class PostgresConfig(Settings):
     pool_recycle: int = 1800
     pool_pre_ping: bool = True
     echo: bool = False
+    auto_migrate: bool = False
     # Stored under another name, because BaseModel still has a deprecated attribute `schema`.
     schema_name: str | None = Field(default=None, alias="schema", min_length=1, max_length=63)
     is_embedded: bool = False

@@ -18,7 +18,6 @@ _DRIVER: dict[str, str | int] = {
     "keepalives_interval": 5,
     "keepalives_count": 3,
     "tcp_user_timeout": 30_000,
-    "client_encoding": "UTF8",
 }
 # What our statements rely on; a role or a database may have other defaults.
 _SESSION = {
@@ -103,30 +102,38 @@ class Address:
         return type(error)(mask_error(str(error), self.url))
 
     def _conninfo(self, name: str, *, checks_hang_up: bool) -> str:
-        settings = {} if self.is_pooled else dict(_SESSION)
-        if self.schema is not None:
-            settings["search_path"] = '"' + self.schema.replace('"', '""') + '"'
-        if not self.is_pooled:
-            if checks_hang_up:
-                settings["client_connection_check_interval"] = _HANG_UP_CHECK
-            if self.statement_limit_s is not None:
-                settings["statement_timeout"] = f"{self.statement_limit_s * 1000:.0f}ms"
-            if self.lock_limit_s is not None:
-                settings["lock_timeout"] = f"{self.lock_limit_s * 1000:.0f}ms"
-        parameters = {**_DRIVER, "application_name": name}
+        """What the URL says, and ours where it says nothing."""
         given = conninfo_to_dict(self.url)
-        if "," in str(given.get("host")) and "target_session_attrs" not in given:
+        ours = {**_DRIVER, "application_name": name}
+        if "," in str(given.get("host")):
             # Of a primary and its standbys, the one that takes writes.
-            parameters["target_session_attrs"] = "read-write"
-        if settings:
-            parameters["options"] = " ".join(
-                f"-c {setting}={_escaped(value)}" for setting, value in settings.items()
-            )
+            ours["target_session_attrs"] = "read-write"
+        parameters = {key: value for key, value in ours.items() if key not in given}
+        # Of two words about one setting, the server takes the later.
+        words = [self._own_settings(checks_hang_up=checks_hang_up), given.get("options")]
+        if self.schema is not None:
+            words.append(_option("search_path", '"' + self.schema.replace('"', '""') + '"'))
+        if options := " ".join(str(word) for word in words if word):
+            parameters["options"] = options
+        parameters["client_encoding"] = "UTF8"  # our texts are, whatever the URL says
         return make_conninfo(self.url, **parameters)
 
+    def _own_settings(self, *, checks_hang_up: bool) -> str:
+        if self.is_pooled:
+            return ""
+        settings = dict(_SESSION)
+        if checks_hang_up:
+            settings["client_connection_check_interval"] = _HANG_UP_CHECK
+        if self.statement_limit_s is not None:
+            settings["statement_timeout"] = f"{self.statement_limit_s * 1000:.0f}ms"
+        if self.lock_limit_s is not None:
+            settings["lock_timeout"] = f"{self.lock_limit_s * 1000:.0f}ms"
+        return " ".join(_option(setting, value) for setting, value in settings.items())
 
-def _escaped(value: str) -> str:
-    return value.replace("\\", "\\\\").replace(" ", "\\ ")
+
+def _option(setting: str, value: str) -> str:
+    escaped = value.replace("\\", "\\\\").replace(" ", "\\ ")
+    return f"-c {setting}={escaped}"
 
 
 def _is_about_the_check(error: psycopg.Error) -> bool:

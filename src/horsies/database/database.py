@@ -1,6 +1,7 @@
 """One database as a process uses it: address, connections for all callers, listener, schema."""
 
 import asyncio
+import logging
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -14,7 +15,7 @@ from horsies.config.database import PostgresConfig, to_psycopg_url
 from horsies.database.connection import Address
 from horsies.database.direct import DirectCall
 from horsies.database.listener import Listener
-from horsies.database.migrate import migrate, pending, resolve_schema
+from horsies.database.migrate import SchemaState, migrate, outdated, resolve_schema, state_of
 from horsies.database.operation import FAILURES, Operation, operation_error
 from horsies.database.pool import Pool, PoolLimits, PoolTimeoutError
 from horsies.database.server_check import check_server
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 Row = TypeVar("Row")
 T = TypeVar("T")
 
+_logger = logging.getLogger("horsies.database")
 # The server gives up before the client does, so that the client learns what became of a statement.
 _SERVER_SHARE = 0.8
 # A migration may have to rewrite a large table; a server that is silent for so long has gone.
@@ -100,7 +102,7 @@ class Database:
             return self._listener
 
     def ensure_schema(self) -> None:
-        """Create or upgrade the tables once per broker."""
+        """Look at the tables once per broker: create them, or refuse those that are too old."""
         with self._schema_lock:
             if self._is_schema_ready:
                 return
@@ -110,11 +112,21 @@ class Database:
                 self.watchdog.limit(connection, limit_s) as renew,
             ):
                 check_server(connection)
-                if pending(connection, schema=self.config.schema):
+                state = state_of(connection, schema=self.config.schema)
+                if state.missing:
                     renew(_MIGRATION_LIMIT_S)
-                    migrate(connection, schema=self.config.schema)
+                    self._migrate(connection, state)
                 self.schema = resolve_schema(connection, self.config.schema)
             self._is_schema_ready = True
+
+    def _migrate(self, connection: Connection[TupleRow], state: SchemaState) -> None:
+        config = self.config
+        if not (state.is_new or config.is_embedded or config.auto_migrate):
+            raise outdated(state.missing)
+        applied = migrate(connection, schema=config.schema)
+        if applied:  # another process may have been faster
+            what = "created the tables" if state.is_new else "upgraded the tables"
+            _logger.info("%s: %s", what, ", ".join(applied))
 
     def trust_schema(self) -> None:
         """Leave the tables to the one who migrates them: an integration's own migrations."""

@@ -12,7 +12,11 @@ from weakref import WeakSet
 import psycopg
 from psycopg import Connection, Cursor
 from psycopg.abc import Buffer
-from psycopg.errors import DuplicatePreparedStatement, error_from_result
+from psycopg.errors import (
+    DuplicatePreparedStatement,
+    InvalidSqlStatementName,
+    error_from_result,
+)
 from psycopg.pq import ExecStatus
 from psycopg.rows import TupleRow
 
@@ -36,15 +40,26 @@ class DirectCall:
         if connection.prepare_threshold is None or connection.cursor_factory is not Cursor:
             connection.execute(self._sql("%s" for _ in values), values)
             return
-        pgconn = connection.pgconn
         if connection not in self._prepared:
-            numbered = self._sql(f"${number}" for number in range(1, len(values) + 1))
-            pgconn.send_prepare(self._name.encode(), numbered)
-            # Threads that send first at the same moment may each have made an instance of this.
-            with suppress(DuplicatePreparedStatement):
-                _finish(connection)
-            self._prepared.add(connection)
-        pgconn.send_query_prepared(self._name.encode(), [_text(value) for value in values])
+            self._prepare(connection, len(values))
+        try:
+            self._execute(connection, values)
+        except InvalidSqlStatementName:
+            # The driver answers a ROLLBACK with DEALLOCATE ALL: nothing has run, and it can again.
+            self._prepare(connection, len(values))
+            self._execute(connection, values)
+
+    def _prepare(self, connection: Connection[TupleRow], count: int) -> None:
+        numbered = self._sql(f"${number}" for number in range(1, count + 1))
+        connection.pgconn.send_prepare(self._name.encode(), numbered)
+        # Threads that send first at the same moment may each have made an instance of this.
+        with suppress(DuplicatePreparedStatement):
+            _finish(connection)
+        self._prepared.add(connection)
+
+    def _execute(self, connection: Connection[TupleRow], values: Sequence[object]) -> None:
+        texts = [_text(value) for value in values]
+        connection.pgconn.send_query_prepared(self._name.encode(), texts)
         try:
             _finish(connection)
         except KeyboardInterrupt:

@@ -4,13 +4,16 @@ Anything may call it at any time from any number of processes; a database that i
 reads and needs no right to change it. An older release leaves what a newer one has installed.
 """
 
-from collections.abc import Sequence
+import logging
+import time
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import psycopg
 from psycopg import Connection, sql
 from psycopg.rows import TupleRow
 
+from horsies.clock import monotonic
 from horsies.codes import ErrorCode
 from horsies.database.sql_files import functions_digest, functions_sql, migrations, query
 from horsies.database.statement import Statement, run_blocking
@@ -22,6 +25,17 @@ FUNCTIONS_VERSION = 3
 OLDEST_SERVED = 2
 _FUNCTIONS_ROW = 0  # the row that remembers which functions are stored
 _FUNCTIONS = "functions"
+# A try queues for its locks for 0.3 s (limit_locks), with senders behind it; in between they pass.
+_PAUSE_S = 3.0
+_PATIENCE_S = 10.0
+_logger = logging.getLogger("horsies.database")
+
+
+class SchemaState(NamedTuple):
+    """What `migrate` would apply, in this order; whether it would create everything."""
+
+    missing: list[str]
+    is_new: bool
 
 
 class Holder(NamedTuple):
@@ -43,17 +57,37 @@ class MigrationBlockedError(psycopg.errors.LockNotAvailable):
     """Another session holds what the migration needs; the message says which."""
 
 
-def migrate(connection: Connection[TupleRow], *, schema: str | None = None) -> list[str]:
+def migrate(
+    connection: Connection[TupleRow],
+    *,
+    schema: str | None = None,
+    patience_s: float = _PATIENCE_S,
+    report: Callable[[str], object] = _logger.warning,
+) -> list[str]:
     """Apply what is missing and say what that was.
 
-    Needs the right to create tables only if something is missing.
+    Needs the right to create tables only if something is missing. While other sessions hold the
+    tables it tries again for `patience_s`, and reports who they are after each try.
     """
     if not pending(connection, schema=schema):
         return []
     name = resolve_schema(connection, schema)
+    deadline = monotonic() + patience_s
+    while True:
+        try:
+            return _try(connection, name, may_create=schema is not None)
+        except psycopg.errors.LockNotAvailable as error:
+            blocked = _blocked_by(connection, name)
+            if monotonic() + _PAUSE_S > deadline:
+                raise MigrationBlockedError(blocked) from error
+        report(f"{blocked}; the next try is in {_PAUSE_S:g} s")
+        time.sleep(_PAUSE_S)
+
+
+def _try(connection: Connection[TupleRow], name: str, *, may_create: bool) -> list[str]:
     try:
         with connection.transaction():
-            return _apply(connection, name, may_create=schema is not None)
+            return _apply(connection, name, may_create=may_create)
     except psycopg.errors.InsufficientPrivilege as error:
         role = connection.info.user
         raise ConfigurationError(
@@ -62,8 +96,6 @@ def migrate(connection: Connection[TupleRow], *, schema: str | None = None) -> l
             help_text=f'grant usage, create on schema "{name}" to "{role}";\n'
             "or run `horsies migrate` once as the role that owns the tables",
         ) from error
-    except psycopg.errors.LockNotAvailable as error:
-        raise MigrationBlockedError(_blocked_by(connection, name)) from error
 
 
 def remove(connection: Connection[TupleRow], *, schema: str | None = None) -> None:
@@ -102,6 +134,7 @@ def build_indexes(connection: Connection[TupleRow], *, schema: str | None = None
 def _apply(connection: Connection[TupleRow], name: str, *, may_create: bool) -> list[str]:
     connection.execute(query("database", "limit_migration").encode())
     connection.execute(query("database", "lock_schema").encode(), {"schema": name})
+    connection.execute(query("database", "limit_locks").encode())
     if may_create:
         create = sql.SQL("create schema if not exists {}").format(sql.Identifier(name))
         connection.execute(create)
@@ -116,11 +149,27 @@ def _apply(connection: Connection[TupleRow], name: str, *, may_create: bool) -> 
 
 def pending(connection: Connection[TupleRow], *, schema: str | None = None) -> list[str]:
     """What `migrate` would apply, in this order."""
+    return state_of(connection, schema=schema).missing
+
+
+def state_of(connection: Connection[TupleRow], *, schema: str | None = None) -> SchemaState:
+    """What this release lacks in the database."""
     with connection.transaction():
         name = resolve_schema(connection, schema)
         _enter_schema(connection, name)
         has_table = _scalar(connection, query("database", "has_version_table"), {"schema": name})
-        return _missing(_applied(connection) if has_table else {})
+        applied = _applied(connection) if has_table else {}
+        return SchemaState(_missing(applied), is_new=not applied)
+
+
+def outdated(missing: Sequence[str]) -> ConfigurationError:
+    """The refusal of a schema that this process may not migrate."""
+    return ConfigurationError(
+        f"the database schema is older than this horsies: {', '.join(missing)} missing",
+        code=ErrorCode.BROKER_INIT_FAILED,
+        help_text="run `horsies migrate MODULE` with this release, "
+        "or let every process migrate: PostgresConfig(auto_migrate=True)",
+    )
 
 
 def pending_sql(connection: Connection[TupleRow], *, schema: str | None = None) -> str:

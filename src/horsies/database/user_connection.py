@@ -1,4 +1,4 @@
-"""Runs our statements on the user's own connection, inside whatever transaction it is in.
+"""Knows the user's own connection and runs a statement on it, in whatever transaction it is in.
 
 psycopg, SQLAlchemy (also its sessions), Django and asyncpg connections are told apart by their
 class's name, so that none of them has to be installed.
@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
-from psycopg import AsyncCursor, Cursor
+from psycopg import Cursor
 from psycopg.rows import tuple_row
 
 from horsies.database.statement import Statement
@@ -42,43 +42,36 @@ class UnusableConnectionError(Exception):
 
 def run_on(connection: Any, statement: Statement[Row], schema: str | None, call: str) -> list[Row]:
     """Perform a statement on a blocking connection; `call` is the method the user called."""
-    kind = _kind(connection)
-    if kind not in _BLOCKING:
-        raise _refusal(connection, kind, f"{call}()", f"{call}_async()")
-    sql, parameters = _qualified(statement, schema), dict(statement.parameters)
+    kind = blocking_kind(connection, call)
+    sql, parameters = qualified(statement, schema), dict(statement.parameters)
     if kind == "SQLAlchemy":
-        return _rows(statement, connection.execute(_text(sql), parameters).fetchall())
+        return rows_of(statement, connection.execute(text_of(sql), parameters).fetchall())
     if kind == "Django":
         with connection.cursor() as cursor:
             cursor.execute(sql, parameters)
-            return _rows(statement, cursor.fetchall())
+            return rows_of(statement, cursor.fetchall())
     # Not by connection.cursor(): the user's own kind of cursor may want other placeholders.
     with Cursor(connection, row_factory=tuple_row) as cursor:
-        return _rows(statement, cursor.execute(sql.encode(), parameters).fetchall())
+        return rows_of(statement, cursor.execute(sql.encode(), parameters).fetchall())
 
 
-async def run_on_async(
-    connection: Any, statement: Statement[Row], schema: str | None, call: str
-) -> list[Row]:
-    """Perform a statement on an awaitable connection."""
+def blocking_kind(connection: Any, call: str) -> str:
+    """Which library the connection is of, if `call` can use it."""
+    kind = _kind(connection)
+    if kind not in _BLOCKING:
+        raise _refusal(connection, kind, f"{call}()", f"{call}_async()")
+    return kind
+
+
+def awaitable_kind(connection: Any, call: str) -> str:
+    """The same for an awaitable connection."""
     kind = _kind(connection)
     if kind not in _AWAITABLE:
         raise _refusal(connection, kind, f"{call}_async()", f"{call}()")
-    sql, parameters = _qualified(statement, schema), dict(statement.parameters)
-    if kind == "asynchronous SQLAlchemy":
-        return _rows(statement, (await connection.execute(_text(sql), parameters)).fetchall())
-    if kind == "asyncpg":
-        names = list(dict.fromkeys(_PARAMETER.findall(sql)))
-        numbers = {name: f"${number}::text" for number, name in enumerate(names, start=1)}
-        numbered = _PARAMETER.sub(lambda found: numbers[found[1]], sql)
-        values = [parameters[name] for name in names]
-        return _rows(statement, await connection.fetch(numbered, *values))
-    async with AsyncCursor(connection, row_factory=tuple_row) as cursor:
-        await cursor.execute(sql.encode(), parameters)
-        return _rows(statement, await cursor.fetchall())
+    return kind
 
 
-def _qualified(statement: Statement[Any], schema: str | None) -> str:
+def qualified(statement: Statement[Any], schema: str | None) -> str:
     """The user's search_path need not lead to our tables and functions."""
     if schema is None:
         return statement.sql
@@ -108,12 +101,23 @@ def _refusal(connection: Any, kind: str | None, call: str, other: str) -> Unusab
     return UnusableConnectionError(f"{call} cannot use this {kind} connection; use {other}")
 
 
-def _text(sql: str) -> Any:
+def text_of(sql: str) -> Any:
+    """Our SQL as SQLAlchemy takes it."""
     from sqlalchemy import text
 
     # As text: a driver that asks the server for the type would want lists instead of literals.
     return text(_PARAMETER.sub(r"cast(:\1 as text)", sql))
 
 
-def _rows(statement: Statement[Row], rows: Sequence[Any]) -> list[Row]:
+def numbered(statement: Statement[Any], schema: str | None) -> tuple[str, list[object]]:
+    """Our SQL as asyncpg takes it, and its parameters in their order."""
+    sql = qualified(statement, schema)
+    names = list(dict.fromkeys(_PARAMETER.findall(sql)))
+    places = {name: f"${number}::text" for number, name in enumerate(names, start=1)}
+    by_number = _PARAMETER.sub(lambda found: places[found[1]], sql)
+    return by_number, [statement.parameters[name] for name in names]
+
+
+def rows_of(statement: Statement[Row], rows: Sequence[Any]) -> list[Row]:
+    """The statement's own rows, of what a driver gave."""
     return [statement.row(*row) for row in rows]

@@ -29,8 +29,9 @@ def calculate_next_run(
 ) -> datetime:
     """The first planned instant strictly after `from_time`, in UTC.
 
-    A local time that a clock change skips does not run; one that occurs twice runs at the first.
-    Hourly and cron patterns follow real time: each instant with that minute counts.
+    A local time that a clock change skips runs once, right after the gap; one that occurs twice
+    runs at the first. Hourly patterns, and cron patterns whose hour is `*` or `*/n`, follow real
+    time: each instant with that minute counts.
     """
     if from_time.tzinfo is None or from_time.utcoffset() is None:
         raise ValueError("from_time must be timezone-aware")
@@ -42,7 +43,9 @@ def calculate_next_run(
         case HourlySchedule():
             return _next_hourly(pattern, start, zone)
         case CronSchedule():
-            return _next_cron(read_cron(pattern.expression), start, zone)
+            times = read_cron(pattern.expression)
+            find = _next_cron if times.has_any_hour else _next_cron_by_day
+            return find(times, start, zone)
         case DailySchedule() | WeeklySchedule() | MonthlySchedule():
             return _next_by_day(pattern, start, zone)
         case never:  # pyright: ignore[reportUnnecessaryComparison]  # proof that none is left
@@ -68,7 +71,7 @@ def _next_by_day(
     for day in _days_from(start.astimezone(zone).date()):
         if _runs_on(pattern, day):
             found = _instant(day, pattern.time, zone)
-            if found is not None and found > start:
+            if found > start:
                 return found
     raise ValueError("the pattern has no next run")
 
@@ -89,12 +92,30 @@ def _days_from(first: date) -> Iterator[date]:
         yield first + timedelta(days=number)
 
 
-def _instant(day: date, at: time, zone: ZoneInfo) -> datetime | None:
-    """The instant of a local time, the earlier of two; None if a clock change skips it."""
+def _instant(day: date, at: time, zone: ZoneInfo) -> datetime:
+    """The instant of a local time: the earlier of two; the end of the gap if one skips it."""
     local = datetime.combine(day, at.replace(tzinfo=None, fold=0), zone)
     instant = local.astimezone(UTC)
-    exists = instant.astimezone(zone).replace(tzinfo=None) == local.replace(tzinfo=None)
-    return instant if exists else None
+    if instant.astimezone(zone).replace(tzinfo=None) == local.replace(tzinfo=None):
+        return instant
+    # Read with the offset after the gap it lies before the gap's end, with the one before after it.
+    early = _floor(local.replace(fold=1).astimezone(UTC))
+    after = instant.astimezone(zone).utcoffset()
+    while early.astimezone(zone).utcoffset() != after:
+        early += _QUARTER
+    return early
+
+
+def _next_cron_by_day(times: CronTimes, start: datetime, zone: ZoneInfo) -> datetime:
+    minutes = sorted(times.minutes)
+    for day in _days_from(start.astimezone(zone).date()):
+        if not times.matches_day(day):
+            continue
+        for hour in sorted(times.hours):
+            if _instant(day, time(hour, minutes[-1]), zone) > start:
+                found = (_instant(day, time(hour, minute), zone) for minute in minutes)
+                return next(instant for instant in found if instant > start)
+    raise ValueError("the pattern has no next run")
 
 
 def _next_hourly(pattern: HourlySchedule, start: datetime, zone: ZoneInfo) -> datetime:

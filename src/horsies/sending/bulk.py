@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Generic, ParamSpec, TypeAlias
 
@@ -12,9 +12,18 @@ from horsies.database.statement import Receipt
 from horsies.ids import new_ids
 from horsies.result import Err, Ok, Result
 from horsies.sending import transaction
-from horsies.sending.enqueuer import not_stored, read_receipt
+from horsies.sending.enqueuer import not_stored_together, read_receipt
 from horsies.sending.errors import TaskSendError, TaskSendResult
-from horsies.sending.prepared import AnyHandle, PreparedSend, handle_of, refused, told
+from horsies.sending.prepared import (
+    AnyHandle,
+    PreparedSend,
+    SendingApp,
+    handle_of,
+    refused,
+    suppression,
+    told,
+)
+from horsies.sending.resend import rows_to_resend
 from horsies.sending.rows import NewTask
 from horsies.sending.telling import tell_enqueued, tell_enqueued_async
 
@@ -45,6 +54,17 @@ class _RefusedError(Exception):
         self.error = error
 
 
+@dataclass(slots=True)
+class _Taken:
+    """The rows made so far; before all are, none can be stored."""
+
+    rows: list[NewTask] = field(default_factory=list)
+    is_complete: bool = False
+
+    def failure(self, error: BaseException) -> TaskSendError:
+        return not_stored_together(error, self.rows if self.is_complete else [])
+
+
 def send_many(prepared: PreparedSend, calls: Iterable[object]) -> TaskSendResult[Handles]:
     """Store all calls in one transaction."""
     with prepared.traced():
@@ -57,21 +77,22 @@ def send_many(prepared: PreparedSend, calls: Iterable[object]) -> TaskSendResult
 def _send_many(prepared: PreparedSend, calls: Iterable[object]) -> TaskSendResult[Handles]:
     if (refusal := prepared.refusal()) is not None:
         return refusal
+    taken = _Taken()
     try:
         broker = prepared.app.get_broker()
         if prepared.is_plain:
-            copied = broker.enqueuer.copy(_rows(prepared, calls))
+            copied = broker.enqueuer.copy(_rows(prepared, calls, taken))
             return Ok([handle_of(prepared.app, Receipt(i, "created")) for i in copied])
-        rows = list(_rows(prepared, calls))
+        rows = list(_rows(prepared, calls, taken))
         connection = prepared.options.connection
         if connection is None:
-            return _handles(prepared, rows, broker.enqueuer.enqueue_all(rows))
+            return _handles(prepared.app, rows, broker.enqueuer.enqueue_all(rows))
     except _RefusedError as refused_call:
         return Err(refused_call.error)
     except FAILURES as error:
-        return Err(not_stored(error))
+        return Err(taken.failure(error))
     stored = transaction.enqueue(broker.database, connection, rows)
-    return stored.and_then(lambda receipts: _handles(prepared, rows, receipts))
+    return stored.and_then(lambda receipts: _handles(prepared.app, rows, receipts))
 
 
 async def send_many_async(
@@ -92,18 +113,30 @@ async def _send_many_async(
     connection = prepared.options.connection
     if (refusal := prepared.refusal()) is not None:
         return refusal
+    taken = _Taken()
     try:
-        rows = list(_rows(prepared, calls))
+        rows = list(_rows(prepared, calls, taken))
         database = prepared.app.get_broker().database
     except _RefusedError as refused_call:
         return Err(refused_call.error)
     except FAILURES as error:
-        return Err(not_stored(error))
+        return Err(taken.failure(error))
     stored = await transaction.enqueue_async(database, connection, rows)
-    return stored.and_then(lambda receipts: _handles(prepared, rows, receipts))
+    return stored.and_then(lambda receipts: _handles(prepared.app, rows, receipts))
 
 
-def _rows(prepared: PreparedSend, calls: Iterable[object]) -> Iterator[NewTask]:
+def resend_many(app: SendingApp, task_name: str, error: TaskSendError) -> TaskSendResult[Handles]:
+    """Store what a failed `send_many` would have stored, under the same ids: all or none."""
+    rows = suppression(app) or rows_to_resend(task_name, error)
+    if isinstance(rows, Err):
+        return rows
+    try:
+        return _handles(app, rows.ok_value, app.get_broker().enqueuer.enqueue_all(rows.ok_value))
+    except FAILURES as failure:
+        return Err(not_stored_together(failure, rows.ok_value))
+
+
+def _rows(prepared: PreparedSend, calls: Iterable[object], taken: _Taken) -> Iterator[NewTask]:
     """Rows as they are needed: the server stores the first while the next are encoded."""
     sent_at = utc_now()
     ids = _ids()
@@ -122,7 +155,9 @@ def _rows(prepared: PreparedSend, calls: Iterable[object]) -> Iterator[NewTask]:
         if isinstance(row, Err):
             error = row.err_value
             raise _RefusedError(replace(error, message=f"call {position}: {error.message}"))
+        taken.rows.append(row.ok_value)
         yield row.ok_value
+    taken.is_complete = True
 
 
 def _row(
@@ -146,12 +181,12 @@ def _ids() -> Iterator[str]:
 
 
 def _handles(
-    prepared: PreparedSend, rows: list[NewTask], receipts: list[Receipt]
+    app: SendingApp, rows: list[NewTask], receipts: list[Receipt]
 ) -> TaskSendResult[Handles]:
     handles: Handles = []
     for row, receipt in zip(rows, receipts, strict=True):
         stored = read_receipt(row, receipt)
         if isinstance(stored, Err):
             return stored
-        handles.append(handle_of(prepared.app, stored.ok_value))
+        handles.append(handle_of(app, stored.ok_value))
     return Ok(handles)

@@ -9,6 +9,7 @@ import math
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from itertools import islice
 from typing import TypeAlias
 
@@ -110,7 +111,7 @@ class Enqueuer:
         """Write plain rows (fresh ids, no unique key, due at once), all or none.
 
         Returns their ids. Few are written by one statement, many by COPY: taken from the iterator
-        while the server stores the earlier ones, and not kept.
+        while the server stores the earlier ones.
         """
         # A first call that is refused, or none at all, never reaches the database.
         first = list(islice(rows, _COPY_ROWS))
@@ -264,6 +265,12 @@ def not_stored(error: BaseException, row: NewTask | None = None) -> TaskSendErro
         payload=payload_of(row) if row else None,
         exception=error,
     )
+
+
+def not_stored_together(error: BaseException, rows: Sequence[NewTask]) -> TaskSendError:
+    """The same for rows of one transaction."""
+    each = tuple(not_stored(error, row) for row in rows)
+    return replace(not_stored(error, rows[0] if len(rows) == 1 else None), each=each)
 
 
 # Fields that differ from row to row of a bulk send; the texts of the others are remembered.

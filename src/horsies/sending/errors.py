@@ -32,7 +32,8 @@ class TaskSendPayload:
 class TaskSendError:
     """Why a task was not sent: `str` gives the message, `repr` what identifies the send.
 
-    Neither shows arguments.
+    Neither shows arguments. `each` has one error per task of a `send_many`, in their order, where
+    some may be stored: the answer was lost.
     """
 
     code: TaskSendErrorCode
@@ -41,6 +42,7 @@ class TaskSendError:
     task_id: str | None = None
     payload: TaskSendPayload | None = None
     exception: BaseException | None = None
+    each: "tuple[TaskSendError, ...]" = ()
 
     def __repr__(self) -> str:
         return (

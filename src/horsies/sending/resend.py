@@ -28,6 +28,20 @@ def row_to_resend(
     return Ok(row_of(task_id, payload))
 
 
+def rows_to_resend(task_name: str, error: TaskSendError) -> Result[list[NewTask], TaskSendError]:
+    """The rows that a failed `send_many` would have stored."""
+    if not error.each:
+        return _refused("the error carries no tasks to send again: nothing of them was stored")
+    rows: list[NewTask] = []
+    for one in error.each:
+        is_delayed = one.payload is not None and one.payload.enqueue_delay_seconds is not None
+        row = row_to_resend(task_name, one, is_delayed=is_delayed)
+        if isinstance(row, Err):
+            return row
+        rows.append(row.ok_value)
+    return Ok(rows)
+
+
 def is_unchanged(payload: TaskSendPayload) -> bool:
     """Whether the payload still hashes to its own fingerprint."""
     sha = enqueue_fingerprint(

@@ -1,5 +1,6 @@
 """What `@app.task` returns: the function, and all the ways to send it."""
 
+import asyncio
 import functools
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
@@ -8,7 +9,7 @@ from typing import Any, Generic, ParamSpec, TypeVar, Unpack, overload
 
 from horsies.result import Err, Result, TaskError, TaskResult
 from horsies.results.handle import TaskHandle
-from horsies.sending.bulk import Arguments, BoundCall, send_many, send_many_async
+from horsies.sending.bulk import Arguments, BoundCall, resend_many, send_many, send_many_async
 from horsies.sending.errors import SendFailed, TaskSendError, TaskSendResult
 from horsies.sending.options import SendChanges, SendOptions, default_options
 from horsies.sending.prepared import (
@@ -217,6 +218,19 @@ class RegisteredTask(TaskFunction[P, T]):
     async def retry_schedule_async(self, error: TaskSendError) -> TaskSendResult[TaskHandle[T]]:
         """The awaitable twin of `retry_schedule`."""
         return await self._resend_async(error, is_delayed=True)
+
+    def retry_send_many(self, error: TaskSendError) -> TaskSendResult[list[TaskHandle[T]]]:
+        """Send again what a failed `send_many` would have stored, under the same ids.
+
+        What was stored although its answer was lost is not stored twice.
+        """
+        return resend_many(self._app, self.task_name, error)
+
+    async def retry_send_many_async(
+        self, error: TaskSendError
+    ) -> TaskSendResult[list[TaskHandle[T]]]:
+        """The awaitable twin of `retry_send_many`."""
+        return await asyncio.to_thread(self.retry_send_many, error)
 
     @overload
     def node(self, **options: Unpack[NodeOptions]) -> NodeFactory[P, T]: ...

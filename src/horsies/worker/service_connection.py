@@ -82,7 +82,7 @@ class ServiceConnection:
         lock_limit_s: float = 10.0,
     ) -> None:
         self._address = address.limited(SERVER_LIMIT_S, lock_limit_s)
-        self._name = name
+        self._name = self._session_name = name
         self._resilience = resilience
         self._outage = outage or Outage()
         self._connection: AsyncConnection[TupleRow] | None = None
@@ -110,7 +110,7 @@ class ServiceConnection:
         if self._address.is_pooled:
             return False
         while self._lost_pid is not None:
-            rows = await self.run(end_backend(self._lost_pid, self._name))
+            rows = await self.run(end_backend(self._lost_pid, self._session_name))
             if rows[0].value:
                 self._lost_pid = None
             else:
@@ -181,7 +181,10 @@ class ServiceConnection:
     async def _open(self) -> AsyncConnection[TupleRow]:
         if self._connection is None or self._connection.closed:
             self._connection = await self._address.connect_async(self._name)
-            self._backend_pid = self._connection.info.backend_pid
+            info = self._connection.info
+            self._backend_pid = info.backend_pid
+            # The URL may have given it another than ours.
+            self._session_name = info.parameter_status("application_name") or self._name
         return self._connection
 
     async def _discard_if_unusable(self, error: BaseException) -> None:

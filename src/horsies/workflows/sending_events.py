@@ -7,8 +7,9 @@ from horsies.codec.shapes import SerializationError
 from horsies.codes import BrokerErrorCode
 from horsies.database.database import Database
 from horsies.database.operation import FAILURES, Operation, operation_error
+from horsies.database.savepoint import run_in_savepoint, run_in_savepoint_async
 from horsies.database.statement import Scalar
-from horsies.database.user_connection import UnusableConnectionError, run_on, run_on_async
+from horsies.database.user_connection import UnusableConnectionError
 from horsies.result import Err, Ok, Result
 from horsies.result.broker import BrokerOperationError, BrokerResult
 from horsies.workflows.events import EventRegistry
@@ -41,10 +42,10 @@ def send_event(
         return database.perform(operation)
     try:
         database.ensure_schema()
-        run_on(connection, operation.statement, database.schema, "send_event")
-    except Exception as error:  # noqa: BLE001 - the user's own driver raises what it likes
+    except FAILURES as error:
         return Err(_failure(error))
-    return Ok(None)
+    done = run_in_savepoint(connection, [operation.statement], database.schema, "send_event")
+    return done.map(lambda _: None).map_err(_failure)
 
 
 async def send_event_async(
@@ -59,10 +60,11 @@ async def send_event_async(
         return await database.perform_async(operation)
     try:
         await database.ensure_schema_async()
-        await run_on_async(connection, operation.statement, database.schema, "send_event")
-    except Exception as error:  # noqa: BLE001 - the user's own driver raises what it likes
+    except FAILURES as error:
         return Err(_failure(error))
-    return Ok(None)
+    statements = [operation.statement]
+    done = await run_in_savepoint_async(connection, statements, database.schema, "send_event")
+    return done.map(lambda _: None).map_err(_failure)
 
 
 def _prepare(
@@ -82,7 +84,7 @@ def _prepare(
     return Ok(Operation(statement, lambda _: None, BrokerErrorCode.ENQUEUE_FAILED))
 
 
-def _failure(error: Exception) -> BrokerOperationError:
+def _failure(error: BaseException) -> BrokerOperationError:
     if isinstance(error, (UnusableConnectionError, *FAILURES)):
         return operation_error(BrokerErrorCode.ENQUEUE_FAILED, error)
     return BrokerOperationError(BrokerErrorCode.ENQUEUE_FAILED, str(error), False, error)

@@ -7,8 +7,8 @@ from datetime import datetime
 from typing import Any, TypeVar
 
 from horsies.database.database import Database
+from horsies.database.savepoint import run_in_savepoint, run_in_savepoint_async
 from horsies.database.statement import Receipt, Statement, run, run_blocking
-from horsies.database.user_connection import run_on, run_on_async
 from horsies.database.watchdog import limited
 from horsies.result import Err, Ok
 from horsies.workflows.errors import WorkflowStartResult
@@ -88,11 +88,13 @@ def _perform(
     statements = _prepare(start)
     if isinstance(statements, Err):
         return statements
-    for pause_s in _pauses(resends=resends and connection is None):
+    if connection is not None:
+        return _start_on(start, statements.ok_value, connection)
+    for pause_s in _pauses(resends=resends):
         try:
-            return start.answer(_run(start.database, statements.ok_value, connection))
-        except Exception as error:  # noqa: BLE001 - the user's driver, and bugs: all are values here
-            failure = start.failure(error, is_users=connection is not None)
+            return start.answer(_run(start.database, statements.ok_value))
+        except Exception as error:  # noqa: BLE001 - bugs as well: all are values here
+            failure = start.failure(error, is_users=False)
             if pause_s is None or not failure.retryable:
                 return Err(failure)
         time.sleep(pause_s)
@@ -113,11 +115,13 @@ async def _perform_async(
     statements = _prepare(start)
     if isinstance(statements, Err):
         return statements
-    for pause_s in _pauses(resends=resends and connection is None):
+    if connection is not None:
+        return await _start_on_async(start, statements.ok_value, connection)
+    for pause_s in _pauses(resends=resends):
         try:
-            return start.answer(await _run_async(start.database, statements.ok_value, connection))
-        except Exception as error:  # noqa: BLE001 - the user's driver, and bugs: all are values here
-            failure = start.failure(error, is_users=connection is not None)
+            return start.answer(await _run_async(start.database, statements.ok_value))
+        except Exception as error:  # noqa: BLE001 - bugs as well: all are values here
+            failure = start.failure(error, is_users=False)
             if pause_s is None or not failure.retryable:
                 return Err(failure)
         await asyncio.sleep(pause_s)
@@ -135,14 +139,33 @@ def _pauses(*, resends: bool) -> tuple[float | None, ...]:
     return (*_RESEND_AFTER_S, None) if resends else (None,)
 
 
-def _run(
-    database: Database, statements: Sequence[Statement[Receipt]], connection: Any
-) -> list[Receipt]:
-    """Run the statements in one transaction, the user's if there is one."""
+def _start_on(
+    start: PreparedStart, statements: Sequence[Statement[Receipt]], connection: Any
+) -> WorkflowStartResult[list[WorkflowHandle[Any]]]:
+    """Run the statements in the user's transaction."""
+    try:
+        start.database.ensure_schema()
+    except Exception as error:  # noqa: BLE001 - a start never raises of itself
+        return Err(start.failure(error, is_users=True))
+    done = run_in_savepoint(connection, statements, start.database.schema, "start")
+    return done.map_err(lambda error: start.failure(error, is_users=True)).and_then(start.answer)
+
+
+async def _start_on_async(
+    start: PreparedStart, statements: Sequence[Statement[Receipt]], connection: Any
+) -> WorkflowStartResult[list[WorkflowHandle[Any]]]:
+    """The awaitable twin of `_start_on`."""
+    try:
+        await start.database.ensure_schema_async()
+    except Exception as error:  # noqa: BLE001 - a start never raises of itself
+        return Err(start.failure(error, is_users=True))
+    done = await run_in_savepoint_async(connection, statements, start.database.schema, "start")
+    return done.map_err(lambda error: start.failure(error, is_users=True)).and_then(start.answer)
+
+
+def _run(database: Database, statements: Sequence[Statement[Receipt]]) -> list[Receipt]:
+    """Run the statements in one transaction."""
     database.ensure_schema()
-    if connection is not None:
-        parts = (run_on(connection, one, database.schema, "start") for one in statements)
-        return [receipt for part in parts for receipt in part]
     if len(statements) == 1:
         return database.run(statements[0])
     limit_s = database.statement_limit_s
@@ -158,18 +181,12 @@ def _run(
     return receipts
 
 
-async def _run_async(
-    database: Database, statements: Sequence[Statement[Receipt]], connection: Any
-) -> list[Receipt]:
+async def _run_async(database: Database, statements: Sequence[Statement[Receipt]]) -> list[Receipt]:
     """The awaitable twin of `_run`."""
     await database.ensure_schema_async()
-    receipts: list[Receipt] = []
-    if connection is not None:
-        for statement in statements:
-            receipts += await run_on_async(connection, statement, database.schema, "start")
-        return receipts
     if len(statements) == 1:
         return await database.run_async(statements[0])
+    receipts: list[Receipt] = []
     limit_s = database.statement_limit_s
     async with database.pool.connection_async() as own:
         with limited(own, limit_s) as renew:

@@ -100,6 +100,45 @@ def test_failed_transaction_of_the_users_is_a_failed_start_and_a_failed_event(
     assert (event.code.value, event.retryable) == ("ENQUEUE_FAILED", False)
 
 
+@pytest.mark.parametrize("driver", ["psycopg", "SQLAlchemy session"])
+def test_failed_start_and_event_leave_the_users_transaction_alive(
+    app: Horsies, db: Database, database_url: str, driver: str
+) -> None:
+    run = (lambda sql: sql) if driver == "psycopg" else text
+    db.execute("create table orders (id integer)")
+    with BLOCKING[driver](database_url) as (connection, commit, _):
+        connection.execute(run("insert into orders values (1)"))
+        connection.execute(run("set local lock_timeout = '50ms'"))
+        with db.connection.transaction():
+            db.execute("lock table horsies_workflows, horsies_events in exclusive mode")
+            start = bad(shipping(app).start(connection=connection))
+            event = bad(app.send_event("paid", "42", 5, connection=connection))
+        kept = good(shipping(app).start(connection=connection))
+        commit()
+
+    assert (start.code.value, event.code.value) == ("ENQUEUE_FAILED", "ENQUEUE_FAILED")
+    assert (db.value("select count(*) from orders"), events(db)) == (1, [])
+    assert kept.status().is_ok()
+
+
+async def test_failed_awaited_start_leaves_the_users_transaction_alive(
+    app: Horsies, db: Database, database_url: str
+) -> None:
+    db.execute("create table orders (id integer)")
+    async with AWAITABLE["asyncpg"](database_url) as (connection, commit, _):
+        await connection.execute("insert into orders values (1)")
+        await connection.execute("set local lock_timeout = '50ms'")
+        with db.connection.transaction():
+            db.execute("lock table horsies_workflows, horsies_events in exclusive mode")
+            bad(await shipping(app).start_async(connection=connection))
+            bad(await app.send_event_async("paid", "42", 5, connection=connection))
+        kept = good(await shipping(app).start_async(connection=connection))
+        await commit()
+
+    assert db.value("select count(*) from orders") == 1
+    assert kept.status().is_ok()
+
+
 DJANGO = """
 import sys
 from urllib.parse import parse_qs, urlsplit

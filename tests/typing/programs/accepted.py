@@ -95,7 +95,8 @@ def options_keep_the_types() -> None:
     sent = options.send(1, label="x")
     assert_type(sent.unwrap().get().ok_value, int)
     assert_type(add.with_options(delay=5).schedule(5, 1).unwrap(), TaskHandle[int])
-    add.send_many([(1, 2), {"left": 3}]).unwrap()
+    error = add.send_many([(1, 2), {"left": 3}]).unwrap_err()
+    assert_type(add.retry_send_many(error).unwrap(), list[TaskHandle[int]])
 
 
 async def info_is_typed() -> None:

@@ -49,6 +49,15 @@ end $$;
 begin;
 set local statement_timeout = 0;
 
+-- name: set_savepoint
+savepoint horsies_savepoint;
+
+-- name: release_savepoint
+release savepoint horsies_savepoint;
+
+-- name: restore_savepoint
+rollback to savepoint horsies_savepoint;
+
 -- name: server_facts
 select current_setting('server_version_num')::integer,
     pg_encoding_to_char((select d.encoding from pg_database d where d.datname = current_database())),
@@ -65,9 +74,13 @@ where not exists (
     where c.relname = w.name and n.nspname = %(schema)s and i.indisvalid);
 
 -- name: limit_migration
--- A migration may take its time, but it does not queue up for a lock: everyone behind it would wait as well.
+-- A migration may take its time, also to wait for another one: only migrations queue up there.
 set local statement_timeout = 0;
 set local lock_timeout = '10s';
+
+-- name: limit_locks
+-- It hardly queues up for the tables: everyone behind it would wait as well.
+set local lock_timeout = '300ms';
 
 -- name: migration_holders
 select distinct a.pid, a.application_name, coalesce(a.state, 'background'),
