@@ -22,7 +22,7 @@ _WORKERS = 2
 def run(port: int) -> None:
     """Serve until Ctrl-C; then stop everything and delete the database."""
     try:
-        from horsies.cli.web import serve
+        from horsies.cli.web import Place, local_access, serve
         from horsies.web import WebOptions
     except ImportError as error:
         raise click.ClickException(
@@ -37,7 +37,9 @@ def run(port: int) -> None:
         shop.app.get_broker().database.ensure_schema()
         with contextlib.closing(shop.app), _workers(), _business(shop):
             click.echo("Ctrl-C stops it all and deletes the database.")
-            serve(shop.app, "127.0.0.1", port, WebOptions())
+            access = local_access()
+            options = WebOptions(authenticate=access.authenticate)
+            serve(shop.app, Place("127.0.0.1", port), options, access.token)
 
 
 @contextlib.contextmanager
