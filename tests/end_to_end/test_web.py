@@ -4,6 +4,7 @@ import os
 import re
 import signal
 import socket
+import stat
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -32,7 +33,7 @@ TOKEN = "a-token-of-sixteen-letters"
 
 @contextmanager
 def dashboard(project: Path, *arguments: str, **environment: str) -> Iterator[str]:
-    """The address that a dashboard prints; it ends with the block, by Ctrl-C."""
+    """The link that a dashboard prints; it ends with the block, by Ctrl-C."""
     process = start_horsies(project, "web", "--port", "0", *arguments, **environment)
     log = project / "log.txt"
     try:
@@ -47,16 +48,68 @@ def test_a_module_or_a_database_is_shown(tmp_path: Path, database_url: str) -> N
     project = write_project(tmp_path, {"shop.py": APP, ".env": f"DATABASE_URL='{database_url}'\n"})
 
     with dashboard(project) as by_file:
-        first = httpx.get(by_file)
+        first = httpx.get(address_of(by_file))
     (project / "log.txt").unlink()
     with dashboard(project, "shop:app", HORSIES_DATABASE_URL=database_url) as by_module:
-        second = httpx.get(f"{by_module}tasks/suggestions?word=task:")
+        second = httpx.get(f"{address_of(by_module)}suggestions?word=task:")
         said = (project / "log.txt").read_text()
 
     assert (first.status_code, "Overview" in first.text) == (200, True)
     assert second.json() == [{"word": "task:job", "about": ""}]
     (quoted,) = shown_in("how-to/dashboard.md", "printed in tests/end_to_end/test_web.py")
-    assert re.sub(r":\d+/", ":PORT/", quoted) in re.sub(r":\d+/", ":PORT/", said)
+    changing = re.compile(r":\d+/login\?token=\S+")
+    assert changing.sub(":PORT/login", quoted) in changing.sub(":PORT/login", said)
+
+
+def address_of(link: str) -> str:
+    return link.partition("login?")[0]
+
+
+def test_the_printed_link_lets_steer_and_the_address_only_look(
+    tmp_path: Path, database_url: str
+) -> None:
+    """A proxy on this machine that adds no header is a client like any other here."""
+    project = write_project(tmp_path, {"shop.py": APP})
+
+    with dashboard(project, "-d", database_url) as link, httpx.Client() as browser:
+        anyone = browser.get(f"{address_of(link)}queues")
+        browser.post(f"{address_of(link)}queues/default/pause", data=csrf_in(browser))
+        refused = browser.post(f"{address_of(link)}queues/default/pause", data=csrf_in(browser))
+        opened = browser.get(link, follow_redirects=True)
+        paused = browser.post(f"{address_of(link)}queues/default/pause", data=csrf_in(browser))
+
+    assert (anyone.status_code, refused.status_code, paused.status_code) == (200, 403, 303)
+    assert "open the link that horsies web printed" in anyone.text
+    assert (opened.status_code, str(opened.url)) == (200, address_of(link))
+
+
+def csrf_in(browser: httpx.Client) -> dict[str, str]:
+    return {"csrf": browser.cookies["horsies_csrf"]}
+
+
+def test_a_socket_lets_its_owner_steer(tmp_path: Path, database_url: str) -> None:
+    project = write_project(tmp_path, {"shop.py": APP})
+    path = project / "web.sock"
+    with socket.socket(socket.AF_UNIX) as left_behind:
+        left_behind.bind(str(path))
+    process = start_horsies(project, "web", "-d", database_url, "--unix", "web.sock")
+    log = project / "log.txt"
+    eventually(lambda: "horsies web: web.sock\n" in log.read_text(), within=30)
+    transport = httpx.HTTPTransport(uds=str(path))
+
+    with httpx.Client(transport=transport, base_url="http://localhost", timeout=30) as browser:
+        browser.get("/queues").raise_for_status()
+        paused = browser.post("/queues/default/pause", data=csrf_in(browser))
+        forwarded = browser.get("/queues", headers={"x-forwarded-for": "203.0.113.9"})
+        mode = stat.S_IMODE(path.stat().st_mode)
+        second = run_horsies(project, "web", "-d", database_url, "--unix", "web.sock")
+    process.send_signal(signal.SIGINT)
+
+    assert process.wait(20) == 0
+    assert (mode, paused.status_code, forwarded.status_code) == (0o600, 303, 403)
+    assert not path.exists()
+    assert second.returncode == 1
+    assert "web.sock cannot be used: Address already in use; choose another --unix" in second.stderr
 
 
 def test_another_address_is_served_to_those_who_know_the_token(
@@ -130,15 +183,16 @@ def test_the_demo_is_busy_and_leaves_nothing_behind(tmp_path: Path) -> None:
         HORSIES_EMBEDDED="1",
     )
     log = tmp_path / "log.txt"
-    found = eventually(lambda: re.search(r"http://\S+", log.read_text()), within=60)
-    eventually(
-        lambda: "state-completed" in httpx.get(f"{found[0]}tasks?q=status:completed").text,
-        within=60,
-    )
+    link = eventually(lambda: re.search(r"http://\S+", log.read_text()), within=60)[0]
+    with httpx.Client(follow_redirects=True) as browser:
+        page = browser.get(link)
+        tasks = f"{address_of(link)}tasks?q=status:completed"
+        eventually(lambda: "state-completed" in browser.get(tasks).text, within=60)
     started = psutil.Process(process.pid).children(recursive=True)
     os.kill(process.pid, signal.SIGINT)
 
     assert process.wait(60) == 0, log.read_text()
+    assert "You may look but not steer" not in page.text
     assert len(started) >= 3
     eventually(lambda: not any(one.is_running() for one in started), within=10)
     assert [path.name for path in tmp_path.iterdir() if path.is_dir()] == []

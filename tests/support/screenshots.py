@@ -47,16 +47,16 @@ WITHIN_S = 300
 
 @contextmanager
 def busy_shop() -> Iterator[str]:
-    """The address of a demo that has run for a while."""
+    """The link that a demo prints, which lets one steer, when it has run for a while."""
     words = [COMMAND, "demo", "--web", "--port", "0"]
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
-        address = next(
+        link = next(
             found[0] for line in process.stdout if (found := re.search(r"http://\S+", line))
         )
         try:
             time.sleep(BUSY_S)
-            yield address.rstrip("/")
+            yield link
         finally:
             process.send_signal(signal.SIGINT)
             process.wait(60)
@@ -92,7 +92,9 @@ def shoot(browser: webdriver.Chrome, address: str, path: Path, size: tuple[int, 
 def main() -> None:
     directory = Path(sys.argv[1])
     directory.mkdir(parents=True, exist_ok=True)
-    with busy_shop() as base, open_browser() as browser:
+    with busy_shop() as link, open_browser() as browser:
+        browser.get(link)  # signs in
+        base = link.partition("/login")[0]
         for name, page in PAGES.items():
             for theme in THEMES:
                 address = address_of(base, page)

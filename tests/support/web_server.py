@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import uvicorn
-
 from horsies import Horsies
-from horsies.web import create_app
+from horsies.web import WebOptions
+from horsies.web.server import make_server
 from support.apps import working
 from support.eventually import eventually
+from support.web import operators
 
 
 @contextmanager
@@ -21,9 +21,7 @@ def serving(
 ) -> Iterator[str]:
     """The URL of the app's dashboard with these settings, while a worker serves its tasks."""
     with socket.create_server(("127.0.0.1", port)) as listening:
-        dashboard = create_app(app, **settings)
-        config = uvicorn.Config(dashboard, log_level="error", timeout_graceful_shutdown=1)
-        server = uvicorn.Server(config)
+        server = make_server(app, WebOptions(**{"authenticate": operators, **settings}))
 
         async def run() -> None:
             if not has_worker:

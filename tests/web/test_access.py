@@ -1,6 +1,11 @@
 """Who may see and who may steer, and what other sites and strangers get."""
 
+import asyncio
 import re
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import httpx
@@ -13,12 +18,16 @@ from horsies.web import (
     Viewer,
     basic_viewers,
     create_app,
+    credentials,
     hash_password,
+    local_viewers,
     proxy_viewers,
     token_viewers,
 )
+from horsies.web.credentials import is_password, local_token_viewers
 from horsies.web.pages import PAGES
 from support.database import Database
+from support.eventually import eventually_async
 from support.web import OUTSIDE, browsing, csrf_of, post
 
 OPERATOR = "operator-token-0123456789"
@@ -53,7 +62,7 @@ def state(db: Database) -> list[Any]:
 async def test_strangers_see_and_change_nothing(shop: Any) -> None:
     before = state(shop.db)
 
-    async with browsing(shop.app, client=OUTSIDE) as client:
+    async with browsing(shop.app, client=OUTSIDE, authenticate=local_viewers) as client:
         looked = [await client.get(path) for path in [*paths("GET", shop.ids), "/events"]]
         acted = [await client.post(path) for path in paths("POST", shop.ids)]
 
@@ -66,10 +75,60 @@ async def test_strangers_see_and_change_nothing(shop: Any) -> None:
 
 @pytest.mark.parametrize("header", ["X-Forwarded-For", "Forwarded", "X-Real-IP", "Via"])
 async def test_what_a_proxy_hands_on_is_not_local(app: Horsies, header: str) -> None:
-    async with browsing(app) as client:
+    async with browsing(app, authenticate=local_viewers) as client:
         response = await client.get("/workers", headers={header: "203.0.113.9"})
 
     assert response.status_code == 403
+
+
+async def test_users_of_this_machine_look_but_do_not_steer(shop: Any) -> None:
+    """So that strangers, whom a proxy without headers hands on, do not steer either."""
+    before = state(shop.db)
+
+    async with browsing(create_app(shop.app)) as client:
+        page = await client.get("/queues")
+        data = {"csrf": client.cookies["horsies_csrf"]}
+        answers = [await client.post(path, data=data) for path in paths("POST", shop.ids)]
+
+    assert page.status_code == 200
+    assert "You may look but not steer. To let people steer, set `authenticate`" in page.text
+    assert {answer.status_code for answer in answers} == {403}
+    assert "You may look but not steer." in answers[0].text
+    assert state(shop.db) == before
+
+
+class TestPrintedLink:
+    async def test_it_lets_users_of_this_machine_steer(self, shop: Any) -> None:
+        async with browsing(shop.app, authenticate=local_token_viewers(OPERATOR)) as client:
+            before = await client.get("/queues")
+            opened = await client.get(f"/login?token={OPERATOR}")
+            after = await client.get("/queues")
+            limited = await post(client, "/queues/default/limit", limit="")
+
+        assert 'method="post"' not in before.text
+        assert "open the link that horsies web printed" in before.text
+        assert 'href="/login"' in before.text
+        assert (opened.status_code, opened.headers["location"]) == (303, "/")
+        assert OPERATOR not in opened.headers["set-cookie"]
+        assert "You may look but not steer" not in after.text
+        assert limited.status_code == 303
+
+    @pytest.mark.parametrize("token", ["guess", "%00", "%ff", OPERATOR[:-1]])
+    async def test_a_wrong_one_is_refused(self, app: Horsies, token: str) -> None:
+        async with browsing(app, authenticate=local_token_viewers(OPERATOR)) as client:
+            opened = await client.get(f"/login?token={token}")
+            page = await client.get("/queues")
+
+        assert (opened.status_code, "set-cookie" in opened.headers) == (403, True)
+        assert "horsies_session" not in client.cookies
+        assert "You may look but not steer" in page.text
+
+    async def test_strangers_see_nothing_without_it(self, app: Horsies) -> None:
+        viewers = local_token_viewers(OPERATOR)
+        async with browsing(app, client=OUTSIDE, authenticate=viewers) as client:
+            response = await client.get("/queues")
+
+        assert response.status_code == 403
 
 
 async def test_unknown_host_names_are_refused(app: Horsies) -> None:
@@ -196,11 +255,18 @@ class TestToken:
         assert (good.status_code, bad.status_code) == (404, 303)
 
     @pytest.mark.parametrize(
-        "cookie", ["", "x", "99999999999.", "99999999999.deadbeef", "1.deadbeef", "١٢.aa"]
+        "cookie",
+        [
+            *("", "x", "99999999999.", "99999999999.deadbeef", "1.deadbeef", "١٢.aa"),
+            *("²².aa", "99999999999.é", '"\\377.\\377"', "9" * 5_000 + ".aa"),
+        ],
     )
-    async def test_made_up_sessions_are_refused(self, app: Horsies, cookie: str) -> None:
+    @pytest.mark.parametrize("encoding", ["utf-8", "latin-1"])
+    async def test_made_up_sessions_are_refused(
+        self, app: Horsies, cookie: str, encoding: str
+    ) -> None:
         async with browsing(app, client=OUTSIDE, authenticate=token_viewers(OPERATOR)) as client:
-            sent = {"cookie": f"horsies_session={cookie}".encode()}
+            sent = {"cookie": f"horsies_session={cookie}".encode(encoding, "replace")}
             response = await client.get("/workers", headers=sent)
 
         assert response.status_code == 303
@@ -208,6 +274,36 @@ class TestToken:
     def test_a_short_token_is_refused(self) -> None:
         with pytest.raises(ValueError, match="at least 16 characters"):
             token_viewers("secret")
+
+
+class SlowChecks:
+    """Stands in for the check of passwords; each waits in its thread until `end` is set."""
+
+    def __init__(self) -> None:
+        self.end = threading.Event()
+        self.most_at_once = 0
+        self._now = 0
+        self._lock = threading.Lock()
+
+    def is_password(self, password: str, stored: str) -> bool:
+        with self._lock:
+            self._now += 1
+            self.most_at_once = max(self.most_at_once, self._now)
+        self.end.wait(60)
+        with self._lock:
+            self._now -= 1
+        return is_password(password, stored)
+
+    async def is_busy(self) -> bool:
+        return self._now > 0
+
+
+@contextmanager
+def checking_slowly(monkeypatch: pytest.MonkeyPatch) -> Iterator[SlowChecks]:
+    slow = SlowChecks()
+    monkeypatch.setattr(credentials, "is_password", slow.is_password)
+    yield slow
+    slow.end.set()
 
 
 class TestBasic:
@@ -236,6 +332,59 @@ class TestBasic:
         assert response.status_code == 401
         assert response.headers["www-authenticate"].startswith("Basic ")
 
+    async def test_checks_hold_up_nobody_who_is_known(
+        self, app: Horsies, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        viewers = basic_viewers({"ann": hash_password("right"), "bob": hash_password("right")})
+        async with browsing(app, client=OUTSIDE, authenticate=viewers) as client:
+            ann = httpx.BasicAuth("ann", "right")
+            await client.get("/login", auth=ann)
+            await client.get("/workers", auth=ann)
+            with checking_slowly(monkeypatch) as slow:
+                async with asyncio.TaskGroup() as group:
+                    wrong = [
+                        group.create_task(client.get("/workers", auth=httpx.BasicAuth("bob", "x")))
+                        for _ in range(30)
+                    ]
+                    known = await client.get("/workers", auth=ann)
+                    slow.end.set()
+
+        answers = Counter(one.result().status_code for one in wrong)
+        assert known.status_code == 200
+        assert answers == {401: 2, 429: 28}, "few passwords are checked at once"
+
+    async def test_a_flood_leaves_room_for_another_name(
+        self, app: Horsies, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        names = [f"user-{number}" for number in range(64)]
+        viewers = basic_viewers(dict.fromkeys(names, hash_password("right")))
+        async with browsing(app, client=OUTSIDE, authenticate=viewers) as client:
+            with checking_slowly(monkeypatch) as slow:
+                async with asyncio.TaskGroup() as group:
+                    for _ in range(30):
+                        group.create_task(client.get("/workers", auth=httpx.BasicAuth("bob", "x")))
+                    others = [
+                        group.create_task(
+                            client.get("/workers", auth=httpx.BasicAuth(name, "right"))
+                        )
+                        for name in names
+                    ]
+                    await eventually_async(slow.is_busy)
+                    slow.end.set()
+
+        assert any(one.result().status_code == 200 for one in others)
+        assert slow.most_at_once <= 2
+
+    async def test_who_gives_nothing_costs_no_check(
+        self, app: Horsies, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        viewers = basic_viewers({"ann": hash_password("right")})
+        async with browsing(app, client=OUTSIDE, authenticate=viewers) as client:
+            with checking_slowly(monkeypatch) as slow:
+                response = await client.get("/workers")
+
+        assert (response.status_code, slow.most_at_once) == (401, 0)
+
     def test_a_password_that_is_not_hashed_is_refused(self) -> None:
         with pytest.raises(ValueError, match="--hash-password"):
             basic_viewers({"ann": "plain"})
@@ -258,6 +407,48 @@ async def test_only_a_trusted_proxy_names_users(
         response = await client.get("/workers", headers={"x-forwarded-user": header})
 
     assert response.status_code == code
+
+
+@pytest.mark.parametrize("names", [("ann", "mallory"), ("mallory", "ann"), ("ann", "")])
+async def test_several_names_in_the_header_of_a_proxy_are_none(
+    app: Horsies, names: tuple[str, str]
+) -> None:
+    viewers = proxy_viewers("X-Forwarded-User", ["10.0.0.7"])
+    async with browsing(app, client=("10.0.0.7", 1), authenticate=viewers) as client:
+        headers = [("x-forwarded-user", name) for name in names]
+        response = await client.get("/workers", headers=headers)
+
+    assert response.status_code == 403
+
+
+@pytest.mark.parametrize(
+    ("peer", "protos", "is_secure"),
+    [
+        ("10.0.0.7", ["https"], True),
+        ("10.0.0.7", ["http"], False),
+        ("10.0.0.7", ["https", "http"], False),
+        ("10.0.0.7", [], False),
+        ("203.0.113.9", ["https"], False),
+    ],
+)
+async def test_cookies_are_secure_where_a_trusted_proxy_has_tls(
+    shop: Any, peer: str, protos: list[str], is_secure: bool
+) -> None:
+    settings: Any = {"authenticate": token_viewers(OPERATOR), "trusted_proxies": ("10.0.0.7",)}
+    async with browsing(shop.app, client=(peer, 1), **settings) as client:
+        headers = [("x-forwarded-proto", proto) for proto in protos]
+        sent = {"authorization": f"Bearer {OPERATOR}", "cookie": "horsies_csrf=" + "c" * 43}
+        page = await client.get("/login", headers=headers)
+        signed_in = await client.get(f"/login?token={OPERATOR}", headers=headers)
+        client.cookies.clear()
+        acted = await client.post(
+            "/queues/default/limit", data={"csrf": "c" * 43}, headers=[*headers, *sent.items()]
+        )
+
+    cookies = [one.headers["set-cookie"].lower() for one in (page, signed_in, acted)]
+    names = [one.partition("=")[0] for one in cookies]
+    assert names == ["horsies_csrf", "horsies_session", "horsies_said"]
+    assert ["secure" in one for one in cookies] == [is_secure] * 3
 
 
 async def test_who_and_why_are_kept(shop: Any) -> None:
@@ -302,6 +493,57 @@ async def test_injected_filters_are_harmless(shop: Any) -> None:
 
     assert {query: code for query, code in codes.items() if code >= 500} == {}
     assert shop.db.value("select count(*) from horsies_tasks") == before
+
+
+JUNK = ["é", "²", "\x7f", '"', '"\\ud800"', "[" * 5_000, "9" * 5_000, "{", "\\377"]
+
+
+@pytest.mark.parametrize("junk", JUNK, ids=lambda junk: junk[:8])
+@pytest.mark.parametrize("name", ["csrf", "said", "session", "theme"])
+async def test_junk_in_cookies_changes_no_page(shop: Any, name: str, junk: str) -> None:
+    async with browsing(shop.app) as client:
+        cookie = f"horsies_{name}={junk}".encode("utf-8", "surrogatepass")
+        page = await client.get("/queues", headers={"cookie": cookie})
+        data = {"csrf": junk, "limit": "3"}
+        acted = await client.post("/queues/default/limit", data=data, headers={"cookie": cookie})
+
+    assert page.status_code == 200
+    assert acted.status_code == 403
+    assert name != "csrf" or "horsies_csrf" in page.headers["set-cookie"], "a sound one follows"
+
+
+@pytest.mark.parametrize("origin", ["http://[", "http://[::1", "[", "é", "http://]:x", "\x7f"])
+async def test_junk_in_the_origin_is_another_site(shop: Any, origin: str) -> None:
+    async with browsing(shop.app) as client:
+        csrf = await csrf_of(client)
+        answer = await client.post(
+            "/queues/default/limit", data={"csrf": csrf}, headers={"origin": origin.encode()}
+        )
+
+    assert answer.status_code == 403
+
+
+@pytest.mark.parametrize("number", ["9" * 5_000, "9" * 30, "²", "-1", "0", "1e3", "٣" * 12])
+async def test_odd_numbers_are_refused(shop: Any, number: str) -> None:
+    task_id = shop.ids["waiting"]
+    forms: dict[str, dict[str, str]] = {
+        "/queues/default/limit": {"limit": number},
+        "/tasks/review": {"do": "priority", "priority": number, "id": task_id},
+        "/tasks/act": {"do": "priority", "priority": number, "id": task_id},
+        f"/tasks/{task_id}/send": {"args": number, "kwargs": number},
+        "/workflows/none/event": {"name": "n", "key": "k", "payload": number},
+    }
+    before = state(shop.db)[0]
+
+    async with browsing(shop.app) as client:
+        codes = {
+            path: (await post(client, path, **form)).status_code for path, form in forms.items()
+        }
+        page = await client.get(f"/workflows/none?group={number}")
+
+    assert codes["/queues/default/limit"] == 400
+    assert {code for code in [*codes.values(), page.status_code] if code >= 500} == set()
+    assert state(shop.db)[0] == before
 
 
 @pytest.mark.parametrize(

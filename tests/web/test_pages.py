@@ -168,7 +168,7 @@ OFFERED = {
 async def test_filters_are_completed_while_typed(app: Horsies) -> None:
     async with browsing(app) as client:
         for typed, offered in OFFERED.items():
-            found = (await client.get("/tasks/suggestions", params={"word": typed})).json()
+            found = (await client.get("/suggestions", params={"word": typed})).json()
 
             assert offered in [one["word"] for one in found]
 

@@ -14,6 +14,7 @@ from types import ModuleType
 import click
 
 from horsies import HorsiesError, embedded_postgres
+from horsies.cli.printing import echo
 from horsies.result.variants import UnwrapError
 
 _WORKERS = 2
@@ -22,7 +23,7 @@ _WORKERS = 2
 def run(port: int) -> None:
     """Serve until Ctrl-C; then stop everything and delete the database."""
     try:
-        from horsies.cli.web import serve
+        from horsies.cli.web import Place, local_access, serve
         from horsies.web import WebOptions
     except ImportError as error:
         raise click.ClickException(
@@ -36,8 +37,10 @@ def run(port: int) -> None:
 
         shop.app.get_broker().database.ensure_schema()
         with contextlib.closing(shop.app), _workers(), _business(shop):
-            click.echo("Ctrl-C stops it all and deletes the database.")
-            serve(shop.app, "127.0.0.1", port, WebOptions())
+            echo("Ctrl-C stops it all and deletes the database.")
+            access = local_access()
+            options = WebOptions(authenticate=access.authenticate)
+            serve(shop.app, Place("127.0.0.1", port), options, access.token)
 
 
 @contextlib.contextmanager
@@ -45,7 +48,7 @@ def _database() -> Generator[str]:
     with tempfile.TemporaryDirectory(prefix="horsies-demo-", ignore_cleanup_errors=True) as made:
         directory = Path(made)
         directory.chmod(0o755)  # under root, the server runs as another user
-        click.echo("Starting a PostgreSQL for the demo …")
+        echo("Starting a PostgreSQL for the demo …")
         server = embedded_postgres.acquire(directory, idle_timeout=0, quiet=True)
         try:
             yield server.url

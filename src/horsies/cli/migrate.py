@@ -72,7 +72,7 @@ def command(locator: str | None, *, is_sql: bool, is_check: bool) -> None:
 
 
 def _report_progress(text: str) -> None:
-    click.echo(text, err=True)
+    echo(text, err=True)
 
 
 def _show_missing(missing: list[str]) -> NoReturn:

@@ -1,9 +1,12 @@
 """`horsies web`: the dashboard in a browser."""
 
 import contextlib
-import logging
+import os
+import secrets
 import socket
-from typing import TYPE_CHECKING, TypedDict, Unpack
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, TypedDict, Unpack
 
 import click
 
@@ -20,7 +23,25 @@ _NO_ACCESS = """other machines reach {host}, so say who may see the dashboard:
   --user NAME:HASH     those with this name and password; --hash-password makes the hash
   --trusted-header X-Forwarded-User --trusted-proxy ADDRESS
                        those whom a proxy has let in
-Without --host the dashboard serves this machine alone and asks nobody."""
+Without --host the dashboard serves this machine alone: its users look, and the link that it
+prints lets them steer."""
+_ONLY_LOOKS = "Without the token everyone on this machine may look, and nobody may steer."
+
+
+class Access(NamedTuple):
+    """Who gets in; `token` was made for this run, and the printed link has it."""
+
+    authenticate: "Authenticate"
+    token: str | None = None
+
+
+class Place(NamedTuple):
+    """Where the dashboard listens: at an address and port, or at a Unix socket."""
+
+    host: str
+    port: int
+    unix: Path | None = None
+    root_path: str = ""
 
 
 class AccessOptions(TypedDict):
@@ -36,11 +57,14 @@ class AccessOptions(TypedDict):
 
 
 class WebCommandOptions(AccessOptions):
+    host: str
+    port: int
+    unix: Path | None
+    root_path: str
     tick_rate: float
     hosts: tuple[str, ...]
     hidden: tuple[str, ...]
     hide_results: bool
-    root_path: str
 
 
 @click.command("web")
@@ -49,6 +73,11 @@ class WebCommandOptions(AccessOptions):
 @click.option("-d", "--database-url", help="The database, where no app is named.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option("--port", type=click.IntRange(0, 65535), default=8600, show_default=True)
+@click.option(
+    "--unix",
+    type=click.Path(path_type=Path),
+    help="Listen on this Unix socket instead; its owner may steer.",
+)
 @click.option(
     "-t",
     "--tick-rate",
@@ -85,8 +114,6 @@ def command(
     place: str | None,
     module: str | None,
     database_url: str | None,
-    host: str,
-    port: int,
     *,
     only_hashes: bool,
     **given: Unpack[WebCommandOptions],
@@ -99,6 +126,7 @@ def command(
     \b
     Example:  horsies web shop:app
               HORSIES_WEB_TOKEN=… horsies web shop:app --host 0.0.0.0
+              horsies web shop:app --unix /run/shop/web.sock
     """
     try:
         from horsies.web import hash_password
@@ -107,61 +135,91 @@ def command(
     if only_hashes:
         echo(hash_password(click.prompt("Password", hide_input=True, confirmation_prompt=True)))
         return
+    at = Place(given["host"], given["port"], given["unix"], given["root_path"])
     try:
-        options = _options(host, given)
+        access = _access(at, given)
+        options = _options(access, given)
     except ValueError as error:
         raise click.UsageError(str(error)) from error
-    serve(find_app(module or place, database_url), host, port, options, given["root_path"])
+    serve(find_app(module or place, database_url), at, options, access.token)
 
 
-def serve(app: Horsies, host: str, port: int, options: "WebOptions", root_path: str = "") -> None:
-    """Serve until a signal comes; the first line says where."""
-    import uvicorn
+def serve(app: Horsies, at: Place, options: "WebOptions", token: str | None = None) -> None:
+    """Serve until a signal comes; the first line says where, as a link that lets one steer."""
+    from horsies.web.server import make_server
 
-    from horsies.web import create_app
-
-    with contextlib.closing(_listen(host, port)) as listening:
-        shown = f"[{host}]" if ":" in host else host
-        echo(f"horsies web: http://{shown}:{listening.getsockname()[1]}{root_path}/")
-        config = uvicorn.Config(
-            create_app(app, options),
-            log_level=logging.WARNING,
-            root_path=root_path,
-            proxy_headers=False,  # who asks is known by the address, which a header could forge
-            server_header=False,
-            timeout_graceful_shutdown=1,  # open pages wait for news without end
-        )
-        uvicorn.Server(config).run(sockets=[listening])
+    with _listen(at) as listening:
+        link = f"login?token={token}" if token else ""
+        echo(f"horsies web: {_address(at, listening)}{link}")
+        if token:
+            echo(_ONLY_LOOKS)
+        make_server(app, options, at.root_path).run(sockets=[listening])
     app.close()
 
 
-def _listen(host: str, port: int) -> socket.socket:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+def _address(at: Place, listening: socket.socket) -> str:
+    if at.unix is not None:
+        return str(at.unix)
+    shown = f"[{at.host}]" if ":" in at.host else at.host
+    return f"http://{shown}:{listening.getsockname()[1]}{at.root_path}/"
+
+
+@contextlib.contextmanager
+def _listen(at: Place) -> Iterator[socket.socket]:
     try:
-        return socket.create_server((host, port), family=family)
+        made = _socket_file(at.unix) if at.unix else _port(at)
     except OSError as error:
+        named, cure = (at.unix, "--unix") if at.unix else (f"{at.host}:{at.port}", "--port")
         raise click.ClickException(
-            f"{host}:{port} cannot be used: {error.strerror or error}; choose another --port"
+            f"{named} cannot be used: {error.strerror or error}; choose another {cure}"
         ) from error
+    try:
+        yield made
+    finally:
+        made.close()
+        if at.unix is not None:
+            at.unix.unlink(missing_ok=True)
 
 
-def _options(host: str, given: WebCommandOptions) -> "WebOptions":
+def _port(at: Place) -> socket.socket:
+    family = socket.AF_INET6 if ":" in at.host else socket.AF_INET
+    return socket.create_server((at.host, at.port), family=family)
+
+
+def _socket_file(path: Path) -> socket.socket:
+    """A socket that only its owner may open, in place of one that nobody serves any more."""
+    made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    if path.is_socket():
+        with contextlib.closing(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)) as probe:
+            if probe.connect_ex(str(path)) != 0:
+                path.unlink()
+    mask = os.umask(0o177)
+    try:
+        made.bind(str(path))
+    finally:
+        os.umask(mask)
+    made.listen()
+    return made
+
+
+def _options(access: Access, given: WebCommandOptions) -> "WebOptions":
     from horsies.web import WebOptions
 
     usual = WebOptions()
     return WebOptions(
-        authenticate=_authenticate(host, given),
+        authenticate=access.authenticate,
         allowed_hosts=(socket.gethostname().lower(), *(name.lower() for name in given["hosts"])),
+        trusted_proxies=given["proxies"],
         tick_rate=given["tick_rate"],
         hide_arguments=(*usual.hide_arguments, *given["hidden"]),
         hide_results=given["hide_results"],
     )
 
 
-def _authenticate(host: str, given: AccessOptions) -> "Authenticate":
+def _access(at: Place, given: AccessOptions) -> Access:
     """The one way in that the options name."""
-    from horsies.web import Role, basic_viewers, local_viewers, proxy_viewers, token_viewers
-    from horsies.web.access import OnlyReading, is_loopback
+    from horsies.web import Role, basic_viewers, proxy_viewers, token_viewers
+    from horsies.web.access import OnlyReading, is_loopback, local_viewers, socket_viewers
 
     ways: list[Authenticate] = []
     if given["token"] or given["read_token"]:
@@ -172,10 +230,21 @@ def _authenticate(host: str, given: AccessOptions) -> "Authenticate":
         ways.append(proxy_viewers(given["trusted_header"], given["proxies"], role=Role.OPERATOR))
     if len(ways) > 1:
         raise click.UsageError("choose one of tokens, users and a trusted proxy")
-    if not ways and not is_loopback(host):
-        raise click.UsageError(_NO_ACCESS.format(host=host))
-    way = ways[0] if ways else local_viewers
-    return OnlyReading(way) if given["is_read_only"] else way
+    if not ways and at.unix:
+        ways.append(socket_viewers)
+    if not ways and not is_loopback(at.host):
+        raise click.UsageError(_NO_ACCESS.format(host=at.host))
+    if given["is_read_only"]:
+        return Access(OnlyReading(ways[0] if ways else local_viewers))
+    return Access(ways[0]) if ways else local_access()
+
+
+def local_access() -> Access:
+    """Users of this machine look; those who open the printed link steer."""
+    from horsies.web.credentials import local_token_viewers
+
+    token = secrets.token_urlsafe(24)
+    return Access(local_token_viewers(token), token)
 
 
 def _named(texts: tuple[str, ...]) -> dict[str, str]:

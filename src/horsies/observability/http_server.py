@@ -4,19 +4,21 @@ It answers while the event loop of its process is blocked, unless a C extension 
 interpreter's lock.
 """
 
+import contextlib
 import json
 import logging
 import socket
 import threading
 from collections.abc import Callable, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from horsies.clock import monotonic
 from horsies.codes import ErrorCode
 from horsies.errors import ConfigurationError
 
 _logger = logging.getLogger("horsies.http")
-# A client that sends nothing must not hold a thread for ever.
+# A client that sends nothing, or a byte now and then, must not hold a thread for ever.
 _REQUEST_S = 10.0
 
 
@@ -94,8 +96,31 @@ def _make_server(host: str, port: int, pages: Pages) -> ThreadingHTTPServer:
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - its own name
             _logger.debug(format, *args)
 
-    class Server(ThreadingHTTPServer):
-        daemon_threads = True
-        address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    return _Server(host, port, Handler)
 
-    return Server((host, port), Handler)
+
+class _Server(ThreadingHTTPServer):
+    """A thread for each request; one that takes too long to arrive is ended."""
+
+    daemon_threads = True
+
+    def __init__(self, host: str, port: int, handler: type[BaseHTTPRequestHandler]) -> None:
+        self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        self._deadlines: dict[socket.socket, float] = {}
+        super().__init__((host, port), handler)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        self._deadlines[request] = monotonic() + _REQUEST_S
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        self._deadlines.pop(request, None)
+        super().shutdown_request(request)
+
+    def service_actions(self) -> None:
+        """Twice a second. The end of the connection wakes the thread that waits for its request."""
+        now = monotonic()
+        for request, deadline in list(self._deadlines.items()):
+            if deadline < now:
+                with contextlib.suppress(OSError):  # it has just ended by itself
+                    request.shutdown(socket.SHUT_RDWR)

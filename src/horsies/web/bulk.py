@@ -11,7 +11,7 @@ from horsies.operations.listing import TaskCount
 from horsies.operations.operations import Operations
 from horsies.result.broker import BrokerResult
 from horsies.web.routes import Form
-from horsies.web.visit import RefusedError, value_of
+from horsies.web.visit import RefusedError, value_of, whole_number
 
 Change = Callable[..., Awaitable[BrokerResult[TaskCount]]]
 
@@ -76,12 +76,7 @@ def _run_now(operations: Operations, _: Form) -> Change:
 
 
 def _reprioritise(operations: Operations, form: Form) -> Change:
-    try:
-        priority = int(form.get("priority", ""))
-    except ValueError:
-        raise RefusedError(
-            "A priority is a whole number of 1 to 100; lower starts first."
-        ) from None
+    priority = whole_number(form.get("priority", "").strip(), 1, 100, "A priority")
     return partial(operations.reprioritise_async, priority=priority)
 
 

@@ -3,40 +3,62 @@
 All comparisons take the same time whether they match or not.
 """
 
+import asyncio
 import base64
 import hashlib
 import hmac
-import ipaddress
 import os
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from starlette.requests import HTTPConnection
 from starlette.responses import RedirectResponse, Response
 
 from horsies.clock import utc_now
-from horsies.web.access import Answer, Authenticate, Role, Viewer
+from horsies.web.access import (
+    LOCAL_USER,
+    Answer,
+    Authenticate,
+    OnlyReading,
+    Role,
+    Viewer,
+    is_from,
+    local_viewers,
+    networks_of,
+    peer_of,
+    who_is,
+)
 
 SESSION_COOKIE = "horsies_session"
 SESSION_S = 12 * 3600
 _SCRYPT = {"n": 2**14, "r": 8, "p": 1}
+_CHECKS_AT_ONCE = 2
+_CHECKS_PER_LANE = 2
+_LANES = 16
 
 
 class TokenViewers:
-    """Viewers who know a token: as `Authorization: Bearer`, or typed into the sign-in page."""
+    """Viewers who know a token, which they send as `Authorization: Bearer`, open in a link or type.
 
-    def __init__(self, tokens: Mapping[str, Viewer]) -> None:
+    `otherwise` decides about those who know none; without it they are asked to sign in.
+    """
+
+    def __init__(self, tokens: Mapping[str, Viewer], otherwise: Authenticate | None = None) -> None:
         if not all(len(token) >= 16 for token in tokens):
             raise ValueError(
                 "a token has at least 16 characters; make one with: openssl rand -hex 24"
             )
         self._tokens = dict(tokens)
+        self._otherwise = otherwise
 
-    def __call__(self, connection: HTTPConnection) -> Answer:
+    async def __call__(self, connection: HTTPConnection) -> Answer:
         scheme, _, given = connection.headers.get("authorization", "").partition(" ")
         if scheme.lower() == "bearer" and (viewer := self.owner_of(given)):
             return viewer
         if viewer := self._signed_in(connection.cookies.get(SESSION_COOKIE, "")):
             return viewer
+        if self._otherwise is not None:
+            return await who_is(connection, self._otherwise)
         return RedirectResponse(f"{connection.scope.get('root_path', '')}/login", 303)
 
     def owner_of(self, given: str) -> Viewer | None:
@@ -55,24 +77,45 @@ class TokenViewers:
 
     def _signed_in(self, cookie: str) -> Viewer | None:
         until, _, signature = cookie.partition(".")
-        if not until.isdigit() or int(until[:12]) < utc_now().timestamp():
+        is_number = until.isascii() and until.isdecimal() and len(until) <= 12
+        if not is_number or int(until) < utc_now().timestamp():
             return None
         found = [
             viewer
             for token, viewer in self._tokens.items()
-            if hmac.compare_digest(_sign(token, until), signature)
+            if hmac.compare_digest(_sign(token, until).encode(), signature.encode())
         ]
         return found[0] if found else None
+
+
+def tokens_of(authenticate: Authenticate) -> TokenViewers | None:
+    """The tokens that the sign-in page takes, if it takes any."""
+    if isinstance(authenticate, OnlyReading):
+        authenticate = authenticate.authenticate
+    return authenticate if isinstance(authenticate, TokenViewers) else None
 
 
 def token_viewers(operator: str | None = None, reader: str | None = None) -> TokenViewers:
     """Who knows the operator's token steers; who knows the reader's looks."""
     tokens = {
-        token: Viewer(f"token {role.value}", role)
+        token: Viewer(f"token {role.value}", role, "To steer, sign in with the operator's token.")
         for token, role in ((reader, Role.READER), (operator, Role.OPERATOR))
         if token
     }
     return TokenViewers(tokens)
+
+
+def local_token_viewers(token: str) -> TokenViewers:
+    """Users of this machine look; who knows the token that `horsies web` prints also steers."""
+    how = (
+        "To steer, open the link that horsies web printed at its start, or sign in with its token."
+    )
+
+    def readers(connection: HTTPConnection) -> Viewer | None:
+        viewer = local_viewers(connection)
+        return viewer and Viewer(viewer.name, how_to_steer=how)
+
+    return TokenViewers({token: Viewer(LOCAL_USER, Role.OPERATOR)}, readers)
 
 
 def _sign(token: str, until: str) -> str:
@@ -91,32 +134,64 @@ def basic_viewers(
         _parts(text, name)
     # Checking a password is slow on purpose: who has shown it once is remembered by a keyed digest.
     key, known = os.urandom(32), dict[bytes, Viewer]()
-    nobody = hash_password(os.urandom(8).hex())
+    nobody, checks = hash_password(os.urandom(8).hex()), _PasswordChecks()
+    how = "To steer, sign in as a user who may."
 
-    def authenticate(connection: HTTPConnection) -> Answer:
-        name, password = _given(connection.headers.get("authorization", ""))
+    async def authenticate(connection: HTTPConnection) -> Answer:
+        given = _given(connection.headers.get("authorization", ""))
+        if given is None:
+            return _challenge()
+        name, password = given
         digest = hmac.digest(key, f"{name}\0{password}".encode(), "sha256")
         if digest in known:
             return known[digest]
+        # Lanes are drawn by lot, not by name: what is refused says nothing about who exists.
+        lane = (peer_of(connection), hmac.digest(key, name.encode(), "sha256")[0] % _LANES)
         text, role = users.get(name, (nobody, Role.READER))
-        if is_password(password, text) and name in users:
-            known[digest] = Viewer(name, role)
+        is_right = await checks.is_right(lane, password, text)
+        if is_right is None:
+            return Response("Too many sign-ins at once.", 429, {"retry-after": "1"})
+        if is_right and name in users:
+            known[digest] = Viewer(name, role, how)
             return known[digest]
-        return Response(
-            "Sign in.", 401, {"www-authenticate": 'Basic realm="horsies", charset="UTF-8"'}
-        )
+        return _challenge()
 
     return authenticate
 
 
-def _given(header: str) -> tuple[str, str]:
+def _challenge() -> Response:
+    return Response("Sign in.", 401, {"www-authenticate": 'Basic realm="horsies", charset="UTF-8"'})
+
+
+class _PasswordChecks:
+    """Checks passwords beside the event loop: few at once, and few that wait in one lane."""
+
+    def __init__(self) -> None:
+        self._threads = asyncio.Semaphore(_CHECKS_AT_ONCE)
+        self._waiting = Counter[tuple[str, int]]()
+
+    async def is_right(self, lane: tuple[str, int], password: str, stored: str) -> bool | None:
+        """Whether it is the password; None where the lane is full."""
+        if self._waiting[lane] >= _CHECKS_PER_LANE:
+            return None
+        self._waiting[lane] += 1
+        try:
+            async with self._threads:
+                return await asyncio.to_thread(is_password, password, stored)
+        finally:
+            self._waiting[lane] -= 1
+            if not self._waiting[lane]:
+                del self._waiting[lane]
+
+
+def _given(header: str) -> tuple[str, str] | None:
     scheme, _, encoded = header.partition(" ")
     if scheme.lower() != "basic":
-        return "", ""
+        return None
     try:
         name, _, password = base64.b64decode(encoded, validate=True).decode().partition(":")
     except ValueError:
-        return "", ""
+        return None
     return name, password
 
 
@@ -149,17 +224,15 @@ def proxy_viewers(
     header: str, proxies: Sequence[str], *, role: Role = Role.OPERATOR
 ) -> Authenticate:
     """Believe a header with the user's name, if the request comes from one of these addresses."""
-    networks = [ipaddress.ip_network(proxy) for proxy in proxies]
+    networks = networks_of(proxies)
     if not networks:
         raise ValueError("name the addresses of the proxies whose header is trusted")
 
     def authenticate(connection: HTTPConnection) -> Answer:
-        try:
-            peer = ipaddress.ip_address(connection.client.host if connection.client else "")
-        except ValueError:
+        names = [name.strip() for name in connection.headers.getlist(header)]
+        # A second header means that the proxy has passed on one that its client sent.
+        if not is_from(connection, networks) or len(names) != 1 or not names[0]:
             return None
-        name = connection.headers.get(header, "").strip()
-        is_trusted = any(peer in network for network in networks)
-        return Viewer(name[:200], role) if is_trusted and name else None
+        return Viewer(names[0][:200], role)
 
     return authenticate

@@ -5,7 +5,15 @@ from starlette.requests import HTTPConnection
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from horsies.web.access import NOBODY, Viewer, is_address, is_loopback, who_is
+from horsies.web.access import (
+    NOBODY,
+    Viewer,
+    is_address,
+    is_from,
+    is_loopback,
+    networks_of,
+    who_is,
+)
 from horsies.web.options import WebOptions
 
 HEADERS = {
@@ -27,17 +35,25 @@ class Gate:
     def __init__(self, inner: ASGIApp, options: WebOptions) -> None:
         self._inner = inner
         self._options = options
+        self._proxies = networks_of(options.trusted_proxies)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._inner(scope, receive, send)
             return
         safely = _with_headers(send)
+        if self._came_through_tls(HTTPConnection(scope)):
+            scope["scheme"] = "https"
         refusal = self._wrong_host(Headers(scope=scope)) or await self._stranger(scope)
         if refusal is not None:
             await refusal(scope, receive, safely)
             return
         await self._inner(scope, receive, safely)
+
+    def _came_through_tls(self, connection: HTTPConnection) -> bool:
+        """Whether a proxy that we trust says so; anyone else could claim it."""
+        said = set(connection.headers.getlist("x-forwarded-proto"))
+        return said == {"https"} and is_from(connection, self._proxies)
 
     def _wrong_host(self, headers: Headers) -> Response | None:
         """A page of an attacker whose name points here must not reach us: names must be known."""

@@ -1,7 +1,7 @@
 """From values to HTML: the templates, what they may call, and the whole or the changing part."""
 
 import hashlib
-import json
+import re
 import secrets
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -10,13 +10,15 @@ from urllib.parse import quote
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
+from pydantic_core import from_json
+from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from horsies.operations.words import duration
 from horsies.version import __version__
 from horsies.web.access import NOBODY
 from horsies.web.charts import bar
-from horsies.web.credentials import SESSION_COOKIE
+from horsies.web.credentials import SESSION_COOKIE, tokens_of
 from horsies.web.navigation import NAVIGATION
 from horsies.web.visit import MESSAGE_COOKIE, RefusedError, Visit
 
@@ -24,6 +26,7 @@ HERE = Path(__file__).parent
 CSRF_COOKIE = "horsies_csrf"
 THEME_COOKIE = "horsies_theme"
 _THEMES = ("light", "dark")
+_CSRF_SHAPE = re.compile(r"[\w-]{43}", re.ASCII)
 
 
 def make_templates() -> Environment:
@@ -51,7 +54,8 @@ def render(visit: Visit, template: str, *, code: int = 200, **values: Any) -> Re
     """A page, or only its changing part where the page itself asks for it."""
     request = visit.request
     is_part = "x-part" in request.headers
-    csrf = request.cookies.get(CSRF_COOKIE) or secrets.token_urlsafe(32)
+    known_csrf = csrf_of(request)
+    csrf = known_csrf or secrets.token_urlsafe(32)
     theme = request.cookies.get(THEME_COOKIE, "")
     said = None if is_part else request.cookies.get(MESSAGE_COOKIE)
     html = visit.site.templates.get_template(template).render(
@@ -64,30 +68,31 @@ def render(visit: Visit, template: str, *, code: int = 200, **values: Any) -> Re
         navigation=NAVIGATION,
         is_known=visit.viewer is not NOBODY,
         is_signed_in=SESSION_COOKIE in request.cookies,
-        here=request.url.path.removeprefix(request.scope.get("root_path", "")),
+        can_sign_in=tokens_of(visit.site.options.authenticate) is not None,
+        here=request.scope["path"].removeprefix(request.scope.get("root_path", "")),
         **values,
     )
     if is_part and _is_known(visit, html):
         return Response(status_code=204)
     response = HTMLResponse(html, code)
     response.headers["x-mark"] = _mark(html)
-    if CSRF_COOKIE not in request.cookies:
-        response.set_cookie(
-            CSRF_COOKIE,
-            csrf,
-            path=visit.url("/"),
-            httponly=True,
-            samesite="lax",
-            secure=request.url.scheme == "https",
-        )
+    if known_csrf is None:
+        visit.set_cookie(response, CSRF_COOKIE, csrf)
     if said is not None:
         response.delete_cookie(MESSAGE_COOKIE, path=visit.url("/"))
     return response
 
 
+def csrf_of(request: Request) -> str | None:
+    """The token that forms of this browser carry; a cookie that we did not make is none."""
+    found = request.cookies.get(CSRF_COOKIE, "")
+    return found if _CSRF_SHAPE.fullmatch(found) else None
+
+
 def _read_message(text: str | None) -> str | None:
+    """What the page before left to say; a cookie can hold anything."""
     try:
-        said = json.loads(text or "null")
+        said: object = from_json(text or "null")
     except ValueError:
         return None
     return said if isinstance(said, str) else None

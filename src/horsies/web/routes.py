@@ -3,11 +3,11 @@
 import hmac
 from urllib.parse import parse_qs, urlsplit
 
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from horsies.web.rendering import CSRF_COOKIE, error_page
+from horsies.web.rendering import csrf_of, error_page
 from horsies.web.visit import Action, Page, RefusedError, Visit
 
 _FORM_LIMIT = 2**20
@@ -61,18 +61,21 @@ async def read_form(request: Request) -> Form:
     """The fields of a form of ours; anything else is refused."""
     _refuse_foreign(request)
     body = b""
-    async for part in request.stream():
-        body += part
-        if len(body) > _FORM_LIMIT:
-            raise RefusedError("This form is larger than 1 MiB.", 413)
+    try:
+        async for part in request.stream():
+            body += part
+            if len(body) > _FORM_LIMIT:
+                raise RefusedError("This form is larger than 1 MiB.", 413)
+    except ClientDisconnect as error:
+        raise RefusedError("This form did not arrive as a whole.") from error
     try:
         fields = parse_qs(body.decode(), keep_blank_values=True, max_num_fields=20_000)
     except ValueError as error:
         raise RefusedError(f"This is not a form: {error}") from error
     form = Form(fields)
-    expected = request.cookies.get(CSRF_COOKIE, "")
+    expected = csrf_of(request)
     given = form.pop("csrf", "")
-    if not expected or not hmac.compare_digest(expected.encode(), given.encode()):
+    if expected is None or not hmac.compare_digest(expected.encode(), given.encode()):
         raise RefusedError("This form is from an older page. Go back, reload and try again.", 403)
     return form
 
@@ -81,6 +84,13 @@ def _refuse_foreign(request: Request) -> None:
     """Refuse what a page of another site sends: browsers say where a request comes from."""
     site = request.headers.get("sec-fetch-site", "same-origin")
     origin = request.headers.get("origin")
-    is_ours = origin is None or urlsplit(origin).netloc == request.headers.get("host")
+    is_ours = origin is None or _host_of(origin) == request.headers.get("host")
     if site not in ("same-origin", "none") or not is_ours:
         raise RefusedError("This request comes from another site.", 403)
+
+
+def _host_of(origin: str) -> str | None:
+    try:
+        return urlsplit(origin).netloc
+    except ValueError:
+        return None

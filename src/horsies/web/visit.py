@@ -86,15 +86,30 @@ class Visit:
         """Go on to a page that says what was done."""
         self.site.reads.clear()
         response = RedirectResponse(self.url(path, **query), 303)
+        self.set_cookie(response, MESSAGE_COOKIE, json.dumps(said[:500]), max_age_s=30)
+        return response
+
+    def set_cookie(
+        self, response: Response, name: str, value: str, *, max_age_s: int | None = None
+    ) -> None:
+        """A cookie for our pages alone; one that came through TLS never leaves without it."""
         response.set_cookie(
-            MESSAGE_COOKIE,
-            json.dumps(said[:500]),
-            max_age=30,
+            name,
+            value,
+            max_age=max_age_s,
             path=self.url("/"),
             httponly=True,
-            samesite="strict",
+            samesite="lax",
+            secure=self.request.scope["scheme"] == "https",
         )
-        return response
+
+
+def whole_number(text: str, low: int, high: int, about: str) -> int:
+    """What was typed, or a page that says what is allowed; Python reads no thousands of digits."""
+    number = int(text) if text.isascii() and text.isdecimal() and len(text) <= 10 else None
+    if number is None or not low <= number <= high:
+        raise RefusedError(f"{about} is a whole number from {low:,} to {high:,}.")
+    return number
 
 
 def value_of(result: BrokerResult[T]) -> T:

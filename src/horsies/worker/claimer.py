@@ -12,7 +12,6 @@ import sys
 from collections.abc import Callable, Sequence
 
 from horsies.clock import jittered, monotonic
-from horsies.recovery.statements import return_unheld_tasks
 from horsies.worker.claim_news import ClaimNews
 from horsies.worker.claim_request import (
     ClaimLimits,
@@ -27,8 +26,9 @@ from horsies.worker.claim_request import (
 from horsies.worker.held_task import HeldTask
 from horsies.worker.holdings import Holdings
 from horsies.worker.lanes import Lanes
+from horsies.worker.lost_claims import LostClaims
 from horsies.worker.marks import Marks, filled_lanes, furthest
-from horsies.worker.service_connection import SERVER_LIMIT_S, ServiceConnection
+from horsies.worker.service_connection import ServiceConnection
 from horsies.worker.settings import ServedQueue, WorkerContext
 from horsies.worker.statements import claim_tasks, in_claim_order, next_due
 
@@ -41,8 +41,6 @@ _POLL_LOW, _POLL_HIGH = 0.6, 1.8
 _DUE_CHECK_S = 1.0
 # How often a full scan may come for what a peer has handed back.
 _RETURNED_SHARE = 3.0
-# How often rows of a lost answer that another session has locked are tried again.
-_LOCKED_RETRY_S = 1.0
 
 
 class _ToldQueues:
@@ -97,9 +95,7 @@ class Claimer:
         self._full_scanned_at = 0.0
         self._full_scan_cost_s = 0.0
         self._owes_full_scan = False
-        self._has_lost_answer = False
-        self._unheld_at: float | None = None
-        self._late_until = 0.0
+        self.lost = LostClaims(connection, holdings, context.identity.worker_id)
         self._to_claim = _ToldQueues()
         self._to_ask_when_due = _ToldQueues()
         self._due_at: float | None = None
@@ -146,10 +142,9 @@ class Claimer:
 
     async def run_once(self) -> int:
         """Make one pass; return how many tasks it took."""
-        if self._has_lost_answer or monotonic() >= (self._unheld_at or math.inf):
-            await self._return_unheld()
-        # Until an answer is here, what was started or claimed is known to the database alone.
-        self._has_lost_answer = True
+        if self.lost.is_due:
+            await self.lost.give_back()
+        self.lost.is_answer_missing = True
         await self._holdings.buffer.start_waiting()
         request = self._request()
         started_at, wake_count = monotonic(), self._wake_count
@@ -158,7 +153,7 @@ class Claimer:
         except BaseException:
             self._to_claim.add(None)
             raise
-        self._has_lost_answer = False
+        self.lost.is_answer_missing = False
         if request is None:
             return 0
         tasks = in_claim_order(rows)
@@ -202,37 +197,6 @@ class Claimer:
             if task.pid is None:
                 self._holdings.buffer.add(task)
         self._holdings.dispatcher.start([task for task in tasks if task.pid is not None])
-
-    @property
-    def has_lost_answer(self) -> bool:
-        """Whether the database may hold tasks for this worker that it does not know of."""
-        return self._has_lost_answer or self._unheld_at is not None
-
-    async def settle(self) -> None:
-        """At a stop: give back what the last claims may have taken without our knowledge."""
-        if self.has_lost_answer:
-            await self._return_unheld()
-
-    async def _return_unheld(self) -> None:
-        """Give back what a statement whose answer was lost may have taken: none of it ever ran.
-
-        Rows that another session has locked are tried again later; claiming does not wait for them.
-        Behind a pooler the statement itself may come late, within the limit of the server.
-        """
-        is_certain = await self._connection.end_lost_backend()
-        if self._has_lost_answer and not is_certain:
-            self._late_until = monotonic() + SERVER_LIMIT_S
-        owner_id = self._context.identity.worker_id
-        statement = return_unheld_tasks(owner_id, self._holdings.task_ids())
-        unheld = (await self._connection.run(statement))[0]
-        self._has_lost_answer = False
-        may_come_late = monotonic() < self._late_until
-        again_s = _LOCKED_RETRY_S if unheld.remaining or may_come_late else None
-        self._unheld_at = None if again_s is None else monotonic() + again_s
-        if unheld.returned:
-            _logger.warning(
-                "gave back %d tasks claimed by a statement whose answer was lost", unheld.returned
-            )
 
     def _request(self) -> ClaimRequest | None:
         context = self._context
@@ -355,7 +319,7 @@ class Claimer:
             due_at = self._due_at or poll_at
             full_scan_at = self._full_scan_at if self._owes_full_scan else poll_at
         try:
-            wake_at = min(poll_at, ask_at, due_at, full_scan_at, self._unheld_at or poll_at)
+            wake_at = min(poll_at, ask_at, due_at, full_scan_at, self.lost.again_at or poll_at)
             async with asyncio.timeout(max(0.0, wake_at - monotonic())):
                 await self._wake.wait()
         except TimeoutError:

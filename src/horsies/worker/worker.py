@@ -263,7 +263,7 @@ class Worker:
                 "%d outcomes could not be written; other workers will recover their tasks",
                 unwritten,
             )
-        if unwritten or self._claimer.has_lost_answer:
+        if unwritten or self._claimer.lost:
             begun_slots.close()
         else:
             begun_slots.remove()
@@ -286,7 +286,8 @@ class Worker:
     async def _drain(self) -> None:
         try:
             returned = await self._buffer.give_back()
-            await self._claimer.settle()
+            if self._claimer.lost:
+                await self._claimer.lost.give_back()
         except psycopg.Error as error:
             if not is_transient(error):
                 raise

@@ -8,8 +8,9 @@ from horsies.operations.queues import QueueInfo
 from horsies.web.charts import bar
 from horsies.web.rendering import render
 from horsies.web.routes import Form, action, page
-from horsies.web.visit import RefusedError, Visit, value_of
+from horsies.web.visit import RefusedError, Visit, value_of, whole_number
 
+_MOST_AT_ONCE = 2**31 - 1
 _WINDOWS = {
     "5m": timedelta(minutes=5),
     "1h": timedelta(hours=1),
@@ -57,9 +58,7 @@ async def resume(visit: Visit, form: Form) -> Response:
 
 async def limit(visit: Visit, form: Form) -> Response:
     name, text = visit.request.path_params["name"], form.get("limit", "").strip()
-    if text and not text.isdecimal():
-        raise RefusedError("A limit is a whole number; leave it empty for the configured one.")
-    cap = int(text) if text else None
+    cap = whole_number(text, 1, _MOST_AT_ONCE, "A limit") if text else None
     value_of(await visit.operations.limit_queue_async(name, cap, note=visit.note(form)))
     said = f"is limited to {cap}" if cap else "is limited as configured"
     return visit.done("/queues", f"Queue {name} {said}.")

@@ -123,7 +123,7 @@ async def act(visit: Visit, form: Form) -> Response:
 
 ROUTES = [
     page("/tasks", tasks),
-    page("/tasks/suggestions", suggestions),
+    page("/suggestions", suggestions),
     action("/tasks/review", review),
     action("/tasks/act", act),
 ]

@@ -96,8 +96,8 @@ async def _overview(visit: Visit, workflow_id: str) -> WorkflowOverview:
 def _chosen_nodes(visit: Visit, overview: WorkflowOverview) -> list[OverviewNode]:
     """The nodes of the table: all, those in one state, or those of one box."""
     only, group = visit.query("only"), visit.query("group")
-    if group.isdecimal():
-        members = (one.members for one in groups_of(overview) if one.first.task_index == int(group))
+    if group:
+        members = (one.members for one in groups_of(overview) if str(one.first.task_index) == group)
         return list(next(members, ()))
     return [node for node in overview.nodes if not only or node.status.lower() == only]
 
