@@ -87,6 +87,7 @@ class TaskOptions(TypedDict, total=False):
     timeout_ms: int | None
     soft_timeout_ms: int | None
     interruptible: bool
+    idempotent: bool
     priority: int | None
     tags: Iterable[str]
     unique_key: Callable[..., str] | None
@@ -173,7 +174,8 @@ class Horsies:
 
         Options: `queue_name`, `retry_policy`, `exception_mapper`, `default_unhandled_error_code`,
         `execution` ("process", "async", "blocking"), `timeout_ms`, `soft_timeout_ms`,
-        `interruptible`; and what a send takes when it does not say otherwise: `priority`, `tags`,
+        `interruptible`, `idempotent` (running twice is harmless: interrupted by a stop, and retried
+        after a crash); and what a send takes when it does not say otherwise: `priority`, `tags`,
         `delay`, `unique_key` (a function of the arguments).
         """
 

@@ -377,6 +377,30 @@ async def test_an_app_closes_with_its_block(database_url: str, db: Database) -> 
         assert again.get_broker().ping().is_ok()
 
 
+async def test_names_that_a_peer_knows_are_left_to_it(
+    new_app: Callable[..., Horsies], db: Database
+) -> None:
+    """As in a rolling release: no task fails because an old worker met it first."""
+    old, new = new_app(allow_plain_returns=True), new_app(allow_plain_returns=True)
+
+    @old.task("known")
+    async def known(n: int) -> int:
+        return n
+
+    @new.task("added")
+    async def added(n: int) -> int:
+        return n
+
+    async with working(new), working(old):
+        handles = [await added.send_or_raise_async(n) for n in range(20)]
+        values = [await handle.result_async(20_000) for handle in handles]
+        nobodys = db.insert(task_name="removed", enqueued_at=datetime.now(UTC))
+        await asyncio.to_thread(eventually, lambda: db.status(nobodys) == "FAILED")
+
+    assert values == list(range(20))
+    assert db.value("select max(retry_count) from horsies_tasks") == 0
+
+
 async def test_names_that_a_worker_does_not_know_are_left(
     new_app: Callable[..., Horsies], db: Database, caplog: pytest.LogCaptureFixture
 ) -> None:

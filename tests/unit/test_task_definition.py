@@ -434,3 +434,31 @@ def test_an_exception_is_named_as_its_module_names_it() -> None:
     message = define().judge_exception(namespace["DeclinedError"]("no")).err_value.message
 
     assert message == "task 'stable.feed' raised shop.DeclinedError: no"
+
+
+@pytest.mark.parametrize(
+    ("policy", "codes", "waits"),
+    [
+        (None, ["WORKER_CRASHED"], [1, 5, 30]),
+        (RetryPolicy.fixed([7], auto_retry_for=["BUSY"]), ["BUSY", "WORKER_CRASHED"], [7]),
+        (RetryPolicy.fixed([7], auto_retry_for=["WORKER_CRASHED"]), ["WORKER_CRASHED"], [7]),
+    ],
+    ids=["no policy", "another policy", "the same"],
+)
+def test_idempotent_task_is_retried_after_a_crash_and_may_be_interrupted(
+    policy: RetryPolicy | None, codes: list[str], waits: list[int]
+) -> None:
+    made = define_task(good, "good", config=CONFIG, retry_policy=policy, idempotent=True)
+
+    stored = made.options.retry_policy
+    assert stored is not None
+    assert [str(code) for code in stored.auto_retry_for] == codes
+    assert stored.intervals == waits
+    assert made.interruptible
+
+
+def test_task_is_not_retried_after_a_crash_unless_it_says_so() -> None:
+    made = define_task(good, "good", config=CONFIG)
+
+    assert made.options.retry_policy is None
+    assert not made.interruptible

@@ -35,7 +35,7 @@ class WorkerOptions(TypedDict):
     concurrency: int
     threads: int | None
     queues: str
-    drain_timeout: float | None
+    drain_timeout: float
     burst: bool
     max_claim_batch: int
     max_claim_per_worker: int
@@ -80,8 +80,9 @@ class WorkerOptions(TypedDict):
 @click.option(
     "--drain-timeout",
     type=click.FloatRange(min=0),
-    default=None,
-    help="Seconds until a stopping worker returns interruptible tasks.  [default: no limit]",
+    default=25.0,
+    show_default=True,
+    help="Seconds until a stopping worker returns interruptible tasks; inf for no limit.",
 )
 @click.option(
     "--burst",

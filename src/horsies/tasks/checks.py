@@ -25,6 +25,7 @@ _KNOWN_OPTIONS = (
     "timeout_ms",
     "soft_timeout_ms",
     "interruptible",
+    "idempotent",
     "priority",
     "tags",
     "unique_key",

@@ -37,7 +37,7 @@ from horsies.tasks.annotations import Annotations
 from horsies.tasks.discovery import SYNTHETIC_PREFIX
 from horsies.tasks.options import StoredOptions, write_task_options
 from horsies.tasks.queues import resolve_queue
-from horsies.tasks.retry import BY_POLICY, RetryPolicy
+from horsies.tasks.retry import BY_POLICY, RetryPolicy, retried_after_crash
 
 _OUR_MODULE_NAME = re.compile(rf"^{SYNTHETIC_PREFIX}(\w+)_[0-9a-f]{{12}}\.")
 
@@ -268,8 +268,10 @@ def define_task(
     execution = checks.read_execution(options.get("execution"), location, is_coroutine=is_coroutine)
     checks.check_time_limits(options, location)
     checks.check_unique_key(options.get("unique_key"), location)
+    is_idempotent = bool(options.get("idempotent"))
+    policy = options.get("retry_policy")
     stored = StoredOptions(
-        retry_policy=options.get("retry_policy"),
+        retry_policy=retried_after_crash(policy) if is_idempotent else policy,
         timeout_ms=options.get("timeout_ms"),
         soft_timeout_ms=options.get("soft_timeout_ms"),
     )
@@ -285,7 +287,7 @@ def define_task(
         execution=execution,
         options=stored,
         task_options_json=write_task_options(stored),
-        interruptible=bool(options.get("interruptible")),
+        interruptible=is_idempotent or bool(options.get("interruptible")),
         exception_mapper=None if mapper is None else MappingProxyType(dict(mapper)),
         default_unhandled_error_code=options.get("default_unhandled_error_code"),
         returns=returns,

@@ -16,7 +16,7 @@ from pydantic import (
 from horsies.codes import ErrorCode
 from horsies.config.exceptions import code_problem
 from horsies.errors import ConfigurationError
-from horsies.result import BUILTIN_CODE_REGISTRY, BuiltInTaskCode
+from horsies.result import BUILTIN_CODE_REGISTRY, BuiltInTaskCode, OperationalErrorCode
 from horsies.result.raising import RETRY_CODE
 from horsies.tasks.mistakes import keep_mistake
 
@@ -174,6 +174,18 @@ class RetryPolicy(BaseModel):
         if self.jitter:
             delay *= random.uniform(0.75, most)
         return max(delay, least)
+
+
+def retried_after_crash(policy: RetryPolicy | None) -> RetryPolicy:
+    """The policy of a task that may run twice: a crash of its worker is retried, too.
+
+    Without a policy of its own, after 1, 5 and 30 seconds.
+    """
+    code = OperationalErrorCode.WORKER_CRASHED
+    if policy is None:
+        return RetryPolicy.fixed([1, 5, 30], auto_retry_for=[code])
+    codes = list(dict.fromkeys([*policy.auto_retry_for, code]))
+    return policy.model_copy(update={"auto_retry_for": codes})
 
 
 def never_retried(codes: Iterable[str]) -> list[str]:

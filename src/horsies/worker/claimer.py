@@ -25,12 +25,13 @@ from horsies.worker.claim_request import (
 )
 from horsies.worker.held_task import HeldTask
 from horsies.worker.holdings import Holdings
-from horsies.worker.lanes import Lanes
+from horsies.worker.lanes import LaneNames, Lanes
 from horsies.worker.lost_claims import LostClaims
 from horsies.worker.marks import Marks, filled_lanes, furthest
 from horsies.worker.service_connection import ServiceConnection
 from horsies.worker.settings import ServedQueue, WorkerContext
 from horsies.worker.statements import claim_tasks, in_claim_order, next_due
+from horsies.worker.unknown_tasks import UnknownNames
 
 _logger = logging.getLogger("horsies.worker")
 
@@ -78,12 +79,14 @@ class Claimer:
         lanes: Lanes,
         holdings: Holdings,
         news: ClaimNews,
+        unknown: UnknownNames,
     ) -> None:
         self._context = context
         self._connection = connection
         self._lanes = lanes
         self._holdings = holdings
         self._news = news
+        self._unknown = unknown
         self._wake = asyncio.Event()
         self._wake_count = 0
         self._marks = Marks()
@@ -176,7 +179,10 @@ class Claimer:
         if self._wake_count != wake_count:
             # What was committed while the statement ran may be missing from its answer.
             self._expect_more()
-        self._hold(request, rows, tasks)
+        try:
+            await self._unknown.leave_to_peers(tasks)
+        finally:
+            self._hold(request, rows, tasks)
         return len(tasks)
 
     def _hold(
@@ -202,6 +208,7 @@ class Claimer:
         context = self._context
         if self._holdings.completer.is_full or not any(self._may_have_more):
             return None
+        self._unknown.take_again()
         lanes = self._lane_requests()
         if not any(lane.room for lane in lanes):
             return None
@@ -254,7 +261,7 @@ class Claimer:
                     child_pids=child_pids,
                     # A lane of all names has no backlog of others to walk over.
                     is_sparse=self._is_sparse[index]
-                    and (len(lanes.all) > 1 or lanes.names[index].only_names is not None),
+                    and (len(lanes.all) > 1 or lanes.names[index] != LaneNames()),
                     only_names=lanes.names[index].only_names,
                     except_names=lanes.names[index].except_names,
                 )

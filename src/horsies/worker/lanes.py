@@ -5,7 +5,7 @@ another has that one lane and no names to compare: an unknown name never runs, s
 of whatever kind for one statement only.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -123,6 +123,13 @@ class Lanes:
 
     all: list[Lane]
     names: list[LaneNames]
+    own_names: LaneNames  # of the first lane, before names were left out
+
+    def leave_out(self, names: Collection[str]) -> None:
+        """Claim all unknown names but these, from now on."""
+        if self.own_names.only_names is None:
+            others = sorted({*(self.own_names.except_names or ()), *names})
+            self.names[0] = LaneNames(except_names=others or None)
 
     @property
     def has_abandoned(self) -> bool:
@@ -179,7 +186,7 @@ def make_lanes(
         names[0] = LaneNames(
             only_names=sorted(n for n, kind in kinds.items() if kind == present[0])
         )
-    return Lanes(lanes, names)
+    return Lanes(lanes, names, names[0])
 
 
 def _only_present(kinds: Mapping[str, Execution]) -> list[Execution]:

@@ -25,7 +25,8 @@ class WorkerConfig:
     max_memory_per_child_mb: int = 0
     app_locator: str | None = None
     is_burst: bool = False
-    drain_timeout_s: float | None = None
+    # Below the 30 s after which most supervisors kill.
+    drain_timeout_s: float | None = 25.0
     has_scheduler: bool = False
     worker_id: str | None = None
     max_tasks: int = 0

@@ -28,6 +28,10 @@ _logger = logging.getLogger("horsies.worker")
 # Between two looks for garbage in cycles; Python's 700 is a handful of tasks.
 _OBJECTS_PER_COLLECTION = 10_000
 _BLOCKED_S = 1.0
+_UNKNOWN = {
+    "fail": "tasks whose name no living worker knows fail",
+    "leave": "tasks whose name this worker does not know are left",
+}
 
 
 async def serve(app: Horsies, settings: WorkerConfig, signals: Sequence[signal.Signals]) -> int:
@@ -204,6 +208,12 @@ def _print_banner(app: Horsies, worker: Worker) -> None:
         f"  slots     {', '.join(f'{lane.slots} {lane.kind}' for lane in worker.lanes.all)}",
         f"  tasks     {shown or ('none' if app.resolver is None else 'by their import path')}",
     ]
+    if settings.drain_timeout_s is not None:
+        lines.append(
+            "  stopping  running tasks may finish; "
+            f"interruptible ones go back after {settings.drain_timeout_s:g} s"
+        )
+    lines.append(f"  unknown   {_UNKNOWN[app.config.unknown_tasks]}")
     if settings.has_scheduler:
         lines.append(f"  scheduler {_scheduled(app)}")
     print("\n".join(lines), file=sys.stderr, flush=True)

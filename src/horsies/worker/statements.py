@@ -308,6 +308,12 @@ def stored_ends(owner_id: str, completions: Sequence[Completion]) -> Statement[R
     return Statement(query("worker", "stored_ends"), parameters, Receipt)
 
 
+def names_known_to_peers(worker_id: str, names: Sequence[str]) -> Statement[Scalar]:
+    """Those of these task names that another worker knows, which lives."""
+    parameters = {"worker_id": worker_id, "names": list(names)}
+    return Statement(query("worker", "names_known_to_peers"), parameters, Scalar)
+
+
 class StoredSnapshot(NamedTuple):
     is_drained: bool
     peer_count: int

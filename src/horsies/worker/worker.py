@@ -41,7 +41,7 @@ from horsies.worker.snapshots import KnownNames, SnapshotEvents, Snapshots
 from horsies.worker.stopped_nodes import StoppedNodes
 from horsies.worker.subworkflow_service import SubWorkflowService
 from horsies.worker.task_log import what_goes_on, what_is_left
-from horsies.worker.unknown_tasks import unknown_tasks_reports
+from horsies.worker.unknown_tasks import UnknownNames, unknown_tasks_reports
 from horsies.worker.vitals import Signs, Vitals
 from horsies.worker.workflow_service import WorkflowService
 from horsies.workflows.definition import definition_keys
@@ -116,8 +116,9 @@ class Worker:
             observers.metrics,
         )
         self._claim_news = ClaimNews(self._serving, self._holdings)
+        unknown = UnknownNames(self._claiming, worker_id, self.lanes, app.definition)
         self._claimer = Claimer(
-            context, self._claiming, self.lanes, self._holdings, self._claim_news
+            context, self._claiming, self.lanes, self._holdings, self._claim_news, unknown
         )
         self._retry_notifier = RetryNotifier(self._serving)
         self._cancel_watch = CancelWatch(self._serving, self._dispatcher, worker_id)

@@ -103,7 +103,7 @@ class WorkerCommand(BaseCommand):
             default=default("scheduler", False),
             help="also send what is scheduled",
         )
-        add("--drain-timeout", type=float, default=default("drain_timeout", None))  # fmt: skip
+        add("--drain-timeout", type=float, default=default("drain_timeout", 25.0))  # fmt: skip
 
     def handle(self, **options: Any) -> None:
         wants_reload = django_settings.DEBUG if options["reload"] is None else options["reload"]

@@ -39,3 +39,13 @@ select a.task_id::text, case when a.outcome = 'COMPLETED' then 'completed' when 
 from unnest(%(task_ids)s::text[], %(attempts)s::integer[]) i(id, attempt)
 join horsies_task_attempts a on a.task_id = i.id and a.attempt = i.attempt
 where a.worker_id = %(worker_id)s;
+
+-- name: names_known_to_peers
+-- Workers store the names they know once an hour, and a sign of life every five seconds.
+select n.name from unnest(%(names)s::text[]) n(name)
+where exists (
+    select from horsies_worker_states s
+    where s.snapshot_at >= horsies_now() - interval '2 hours' and n.name = any (s.task_names) and s.worker_id <> %(worker_id)s
+      and exists (
+        select from horsies_worker_states l
+        where l.worker_id = s.worker_id and l.snapshot_at >= horsies_now() - interval '30 seconds'));
