@@ -112,7 +112,7 @@ def _import(entry: str) -> ModuleType:
     except ImportError as error:
         cure = f"{IMPORT_CURE}{_file_cure(entry, error)}{_colon_cure(entry)}"
         raise _refusal(f"cannot import {entry!r}: {error}", cure, location_of(error)) from error
-    except Exception as error:  # user code: the module runs while it is imported
+    except (Exception, SystemExit) as error:  # user code: the module runs while it is imported
         raise module_error(entry, error) from error
     finally:
         if before is None:

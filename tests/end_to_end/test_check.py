@@ -107,6 +107,16 @@ def test_a_wrong_app_is_refused_with_code_place_and_cure(case: Wrong, tmp_path: 
         assert "-->" not in done.stderr, "no place is better than a wrong one"
 
 
+@pytest.mark.parametrize("code", ["0", "'no settings'"])
+def test_a_module_that_exits_is_no_right_app(tmp_path: Path, code: str) -> None:
+    project = write_project(tmp_path, {"shop.py": f"import sys\nsys.exit({code})\n"})
+
+    done = run_horsies(project, "check", "shop:app")
+
+    assert done.returncode == 1
+    assert "SystemExit" in done.stderr
+
+
 def test_a_command_called_through_a_link_is_no_place_of_the_users_code(tmp_path: Path) -> None:
     """As pipx and uv install it."""
     project = write_project(tmp_path, {"queue_app.py": "nothing = 1\n"})

@@ -4,6 +4,7 @@ import ast
 import json
 import subprocess
 import sys
+from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
@@ -89,3 +90,11 @@ def test_the_extra_for_sqlalchemy_brings_what_async_sessions_need() -> None:
         one for one in requires("horsies") or () if 'extra == "sqlalchemy"' in one.replace("'", '"')
     ]
     assert any(one.startswith("sqlalchemy[asyncio]") for one in needed)
+
+
+def test_the_pytest_plugin_imports_nothing_of_ours_until_a_fixture_is_used() -> None:
+    (plugin,) = entry_points(group="pytest11", name="horsies")
+
+    imported = imported_by(f"import pytest\nbefore = set(sys.modules)\nimport {plugin.value}")
+
+    assert imported == {plugin.value}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from horsies.cli.viewed_app import url_in
+from horsies.cli.env_file import url_in
 from horsies.tui.background import told_by
 from horsies.tui.charts import Series, area, bar, columns
 
@@ -57,14 +57,23 @@ def test_a_wide_chart_joins_points_but_not_over_a_gap() -> None:
         ("# mine\nexport DATABASE_URL='postgresql://a/b' # there\n", "postgresql://a/b"),
         ('DATABASE_URL=x\nHORSIES_DATABASE_URL = "postgresql://a/b"', "postgresql://a/b"),
         ("DATABASE_URL=\nOTHER=1", None),
+        ("DATABASE_URL=postgresql://a/b # mine", "postgresql://a/b"),
+        ("DATABASE_URL=postgresql://u:a#c@h/b", "postgresql://u:a#c@h/b"),
+        ("\ufeffDATABASE_URL=postgresql://a/b", "postgresql://a/b"),
     ],
-    ids=["plain", "exported and quoted", "ours first", "empty"],
+    ids=["plain", "exported and quoted", "ours first", "empty", "comment", "hash", "BOM"],
 )
 def test_the_url_of_an_env_file_is_found(tmp_path: Path, text: str, url: str | None) -> None:
     (tmp_path / ".env").write_text(text)
 
     assert url_in(tmp_path / ".env") == url
     assert url_in(tmp_path / "none") is None
+
+
+def test_an_env_file_in_another_encoding_is_read(tmp_path: Path) -> None:
+    (tmp_path / ".env").write_bytes("# für uns\nDATABASE_URL=postgresql://a/b\n".encode("latin-1"))
+
+    assert url_in(tmp_path / ".env") == "postgresql://a/b"
 
 
 @pytest.mark.parametrize(

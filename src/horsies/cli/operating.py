@@ -4,12 +4,12 @@ import functools
 import os
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
-from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
 from horsies.app import Horsies
+from horsies.cli.env_file import URL_VARIABLES, url_here
 from horsies.cli.printing import echo
 from horsies.clock import utc_now
 from horsies.drawing.json_text import to_json
@@ -23,7 +23,6 @@ from horsies.result.broker import BrokerResult
 T = TypeVar("T")
 Command = Callable[..., object]
 as_json = click.option("--json", "is_json", is_flag=True, help="Print JSON for programs.")
-_URL_VARIABLES = ("HORSIES_DATABASE_URL", "DATABASE_URL")
 MODULE = click.option("-m", "--module", help="The app: shop.queue:app or shop/queue.py:app.")
 
 
@@ -97,22 +96,12 @@ def takes_task(function: Command) -> Command:
 def find_app(locator: str | None, database_url: str | None = None) -> Horsies:
     """The named app; without a name, one on the database that the environment or project has."""
     locator = locator or os.environ.get("HORSIES_APP")
-    if locator is None and (url := database_url or _url_of_env_file()):
+    if locator is None and (url := database_url or url_here()):
         return Horsies(url)
-    is_known = any(os.environ.get(name) for name in _URL_VARIABLES)
+    is_known = any(os.environ.get(name) for name in URL_VARIABLES)
     if locator is None and (is_known or _has_embedded_server()):
         return Horsies()
     return load_app(locator)
-
-
-def _url_of_env_file() -> str | None:
-    """What a `.env` file in the working directory says, unless the environment says something."""
-    path = Path(".env")
-    if any(os.environ.get(name) for name in _URL_VARIABLES) or not path.is_file():
-        return None
-    lines = (line.removeprefix("export ").partition("=") for line in path.read_text().splitlines())
-    found = {name.strip(): value.strip().strip("\"'") for name, _, value in lines}
-    return next((found[name] for name in _URL_VARIABLES if found.get(name)), None)
 
 
 def _has_embedded_server() -> bool:

@@ -1,18 +1,12 @@
 """Which app or database a viewer shows: MODULE, a URL, the environment or a `.env` file."""
 
 import functools
-import os
-import re
-from pathlib import Path
 from typing import Any
 
 import click
 
 from horsies.app import Horsies
 from horsies.cli.operating import MODULE, Command, find_app
-
-_URLS = ("HORSIES_DATABASE_URL", "DATABASE_URL")
-_LINE = re.compile(r"\s*(?:export\s+)?(\w+)\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s#]*))")
 
 
 def takes_viewed_app(function: Command) -> Command:
@@ -35,20 +29,4 @@ def takes_viewed_app(function: Command) -> Command:
 
 def find_viewed_app(locator: str | None, database_url: str | None) -> Horsies:
     """An app on the given URL, the named app, or what the environment or `.env` names."""
-    if database_url is not None:
-        return Horsies(database_url)
-    names = ("HORSIES_APP", *_URLS)
-    if locator is None and not any(os.environ.get(name) for name in names):
-        url = url_in(Path(".env"))
-        if url is not None:
-            return Horsies(url)
-    return find_app(locator)
-
-
-def url_in(file: Path) -> str | None:
-    """The database URL of a `.env` file, if there is one."""
-    if not file.is_file():
-        return None
-    lines = (_LINE.match(line) for line in file.read_text("utf-8", "replace").splitlines())
-    found = {line[1]: line[2] or line[3] or line[4] for line in lines if line}
-    return next((found[name] for name in _URLS if found.get(name)), None)
+    return Horsies(database_url) if database_url is not None else find_app(locator)

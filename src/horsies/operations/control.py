@@ -73,6 +73,8 @@ def limit_steps(queue: str, max_concurrency: int | None, note: Note) -> Steps[No
 
 def drain_steps(prefix: str, note: Note) -> Steps[str]:
     """Ask one living worker to drain; its id, or its host and pid, may be shortened."""
+    if not prefix.strip():
+        raise RefusedError("name a worker: its id, the beginning of it, or host:pid")
     rows: list[WorkerRow] = yield workers(ALIVE_WITHIN)
     found = [
         row

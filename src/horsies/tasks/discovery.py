@@ -103,7 +103,7 @@ def import_problems(entry: str) -> list[HorsiesError]:
     except ImportError as error:
         place = location_of(error)
         return [_import_error(f"failed to import module: {entry}", f"{error}", place)]
-    except Exception as error:  # noqa: BLE001  # user code: module-level code
+    except (Exception, SystemExit) as error:  # noqa: BLE001  # user code: module-level code
         return [module_error(entry, error)]
     return []
 
@@ -120,7 +120,7 @@ def loaded_modules(entry: str) -> list[ModuleType]:
     ]
 
 
-def module_error(entry: str, error: Exception) -> ConfigurationError:
+def module_error(entry: str, error: BaseException) -> ConfigurationError:
     """Build the error for a module whose own code raised."""
     return ConfigurationError(
         f"error while importing module: {entry}",

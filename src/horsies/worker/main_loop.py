@@ -19,6 +19,8 @@ def run_to_end(main: Coroutine[Any, Any, T]) -> T:
     """
     with asyncio.Runner() as runner:
         loop = runner.get_loop()
+        # Threads are shared with all other tasks, and with the worker itself.
+        loop.shutdown_default_executor = _leave_threads  # type: ignore[method-assign]
         task = loop.create_task(main, name="worker")
         while not task.done():
             try:
@@ -27,7 +29,13 @@ def run_to_end(main: Coroutine[Any, Any, T]) -> T:
                 if task.done() or _is_ctrl_c(error):
                     raise
                 _logger.exception("a task tried to end the worker's event loop, which goes on")
+        del loop.shutdown_default_executor
         return task.result()
+
+
+async def _leave_threads(timeout: float | None = None) -> None:
+    """What a task gets that shuts the loop's threads down for all."""
+    _logger.warning("a task asked to shut down the threads that it shares with others: they stay")
 
 
 def _is_ctrl_c(error: BaseException) -> bool:

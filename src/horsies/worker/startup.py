@@ -28,6 +28,8 @@ _logger = logging.getLogger("horsies.worker")
 # Between two looks for garbage in cycles; Python's 700 is a handful of tasks.
 _OBJECTS_PER_COLLECTION = 10_000
 _BLOCKED_S = 1.0
+# What tasks of user code have for their clean-up once the worker is done.
+_STUBBORN_S = 5.0
 _UNKNOWN = {
     "fail": "tasks whose name no living worker knows fail",
     "leave": "tasks whose name this worker does not know are left",
@@ -86,11 +88,24 @@ async def _serve(
         await app.get_broker().close_async()
     code = 0 if failure is None else _failed(failure)
     _logger.info("worker stopped")
-    if worker.lanes.has_abandoned:
-        # asyncio would wait for it for ever; everything of ours is written and closed.
+    if worker.lanes.has_abandoned or await _leave_stubborn_tasks():
+        # asyncio would wait for them for ever; everything of ours is written and closed.
         logging.shutdown()
         os._exit(code)
     return code
+
+
+async def _leave_stubborn_tasks() -> bool:
+    """Cancel what user code has left in the loop; whether some of it goes on all the same."""
+    left = asyncio.all_tasks() - {asyncio.current_task()}
+    if not left:
+        return False
+    for task in left:
+        task.cancel()
+    _, stubborn = await asyncio.wait(left, timeout=_STUBBORN_S)
+    for task in stubborn:
+        _logger.warning("left behind, it ignores its cancellation: %s", task.get_name())
+    return bool(stubborn)
 
 
 async def _run_hook(hook: Callable[[], object]) -> None:

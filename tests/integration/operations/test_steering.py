@@ -56,6 +56,15 @@ async def test_a_drained_worker_ends_by_itself(app: Horsies, db: Database) -> No
     assert [entry.action for entry in good(app.operations.audit())] == ["drain"]
 
 
+@pytest.mark.parametrize("nothing", ["", "  "])
+async def test_no_name_drains_no_worker(app: Horsies, db: Database, nothing: str) -> None:
+    async with working(app):
+        refused = await app.operations.drain_worker_async(nothing)
+
+    assert "name a worker" in bad(refused).message
+    assert db.value("select count(*) from horsies_worker_drains") == 0
+
+
 def test_only_a_living_worker_can_be_drained(app: Horsies) -> None:
     assert "'nobody' names no living worker" in bad(app.operations.drain_worker("nobody")).message
 

@@ -1,4 +1,7 @@
-"""The pytest plugin: fixtures that cost nothing until a test asks for one."""
+"""The pytest plugin: fixtures that cost nothing until a test asks for one.
+
+Beside the package, whose import would cost every test run in the same environment.
+"""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
