@@ -6,7 +6,7 @@ import pytest
 
 from horsies import Horsies, TaskError, TaskResult
 from horsies.clock import monotonic
-from support.apps import make_app, working
+from support.apps import good, make_app, working
 from support.eventually import eventually_async
 from support.faults import IS_SHORT
 from support.traffic import Traffic, counted
@@ -14,6 +14,7 @@ from support.traffic import Traffic, counted
 pytestmark = [pytest.mark.faults, pytest.mark.slow, pytest.mark.timeout(240)]
 
 FLEET = 15 if IS_SHORT else 50
+SENDS = 10
 
 
 async def snapshots(traffic: Traffic, count: int) -> None:
@@ -35,7 +36,7 @@ def idle_app(url: str) -> Horsies:
     return app
 
 
-async def test_idle_workers_ask_at_most_once_a_second_and_share_their_duties(
+async def test_idle_workers_ask_seldom_share_their_duties_and_do_not_all_run_for_one_task(
     database_url: str,
 ) -> None:
     with counted(database_url) as (traffic, url):
@@ -52,6 +53,14 @@ async def test_idle_workers_ask_at_most_once_a_second_and_share_their_duties(
             seconds = monotonic() - started_at
             statements = dict(traffic.statements)
 
+            traffic.clear()
+            for _ in range(SENDS):
+                handle = good(await app.tasks["nothing"].send_async())
+                assert (await handle.get_async(30_000)).is_ok()
+            looks = traffic.statements["horsies_claim_tasks_v2"]
+
+    # Four are expected for each, and polls besides; all of them would be FLEET.
+    assert SENDS <= looks <= SENDS * FLEET / 2, looks
     assert sum(statements.values()) <= FLEET * seconds, statements
     # Asked for every 10 s and every 30 s of the whole fleet; one more may fall into any time.
     assert statements.get("horsies_record_history", 0) <= seconds / 10 * 1.2 + 1, statements

@@ -90,7 +90,13 @@ class SharedPage:
         return text if self._words[_PROGRESS_VERSION] == version else None
 
     def _memory_barrier(self) -> None:
-        """Keep the processor from moving a read before an earlier write: a lock is a barrier."""
+        """Keep the processor from moving a read before an earlier write.
+
+        On ARM both may move into the critical section of a lock and pass each other there. They do
+        not pass two: nothing moves over a release that an acquisition follows.
+        """
+        with self._lock:
+            pass
         with self._lock:
             pass
 

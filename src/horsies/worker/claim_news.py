@@ -1,9 +1,9 @@
 """Tells viewers which tasks have begun: apart from the claims, which it would hold up."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
-from horsies.database.notifications import STATUS_CHANNEL, notify
+from horsies.database.notifications import STATUS_CHANNEL, notify, queue_channel
 from horsies.worker.held_task import HeldTask
 from horsies.worker.holdings import Holdings
 from horsies.worker.service_connection import ServiceConnection
@@ -23,6 +23,7 @@ class ClaimNews:
         self._connection = connection
         self._holdings = holdings
         self._claimed: list[str] = []
+        self._queues: set[str] = set()
         self.woken = asyncio.Event()
 
     def add(self, tasks: Sequence[HeldTask]) -> None:
@@ -31,12 +32,20 @@ class ClaimNews:
             asyncio.get_running_loop().call_later(_DELAY_S, self.woken.set)
         self._claimed += [task.task_id for task in tasks]
 
+    def pass_on(self, queue_names: Collection[str]) -> None:
+        """There is more in these queues than this worker can take: idle peers are to look."""
+        self._queues.update(queue_names)
+        self.woken.set()
+
     async def run_once(self) -> int:
-        """Tell; return how many messages it took."""
+        """Notify; return how many messages it took."""
+        queues, self._queues = sorted(self._queues), set()
         claimed, self._claimed = self._claimed, []
         held = set(self._holdings.task_ids())
         claimed = [task_id for task_id in claimed if task_id in held]
         payloads = claimed if len(claimed) <= _MAX_NAMED else ["*"]
-        if payloads:
-            await self._connection.run(notify([(STATUS_CHANNEL, each) for each in payloads]))
-        return len(payloads)
+        messages = [(STATUS_CHANNEL, each) for each in payloads]
+        messages += [(queue_channel(name), f"more:{name}") for name in queues]
+        if messages:
+            await self._connection.run(notify(messages))
+        return len(messages)

@@ -8,6 +8,7 @@ frequent where it is cheap (decision 0003).
 import asyncio
 import logging
 import math
+import random
 import sys
 from collections.abc import Callable, Sequence
 
@@ -40,6 +41,9 @@ _MAX_ROWS = 500
 _FULL_SCAN_SHARE = 30.0
 _POLL_LOW, _POLL_HIGH = 0.6, 1.8
 _DUE_CHECK_S = 1.0
+# How many of the idle workers of a fleet look for one task: that none does has a chance of 2 %.
+_LOOK_AT_ONCE = 4
+_random = random.SystemRandom()
 # How often a full scan may come for what a peer has handed back.
 _RETURNED_SHARE = 3.0
 
@@ -104,11 +108,24 @@ class Claimer:
         self._due_at: float | None = None
         self._due_asked_at = 0.0
         self._taken_count = 0
+        self.idle_peer_count = 0
 
     @property
     def is_exhausted(self) -> bool:
         """Whether this worker has taken all the tasks it may take in its life."""
         return 0 < self._context.settings.max_tasks <= self._taken_count
+
+    def hear(self, queue_name: str) -> None:
+        """There is a notification of new work, which every worker of the fleet hears.
+
+        Of many idle workers a few look at once. One that finds more than it can take notifies
+        again, which wakes a few more; all others find what is left by their polls.
+        """
+        if _random.random() * (self.idle_peer_count + 1) < _LOOK_AT_ONCE:
+            self.wake(queue_name)
+        else:
+            self._to_claim.add(queue_name)
+            self._to_ask_when_due.add(queue_name)
 
     def wake(self, queue_name: str | None = None) -> None:
         """There may be something to claim, in this queue or in any."""
@@ -176,6 +193,8 @@ class Claimer:
             self._learn(request, positions, filled)
         if any(self._may_have_more):
             self._to_claim.add_all(request.queues)
+            if tasks and self.idle_peer_count >= _LOOK_AT_ONCE:
+                self._news.pass_on({task.queue_name for task in tasks})
         if self._wake_count != wake_count:
             # What was committed while the statement ran may be missing from its answer.
             self._expect_more()

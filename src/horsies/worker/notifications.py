@@ -120,7 +120,7 @@ def start_listener(
     )
     outage.on_read_only = listener.reconnect
     for queue in context.queues:
-        wake_queue = _in_loop(loop, partial(heard.claimer.wake, queue.name))
+        wake_queue = _in_loop(loop, partial(heard.claimer.hear, queue.name))
         channel = queue_channel(queue.name)
         listener.subscribe(channel, _if(_always, wake_queue), only_wakes=True)
     look_behind = _in_loop(loop, heard.claimer.look_behind)

@@ -16,7 +16,7 @@ from horsies.version import __version__
 from horsies.worker.holdings import Holdings
 from horsies.worker.service_connection import ServiceConnection
 from horsies.worker.settings import WorkerContext
-from horsies.worker.statements import insert_worker_state
+from horsies.worker.statements import StoredSnapshot, insert_worker_state
 
 _logger = logging.getLogger("horsies.worker")
 _MIB = 1024 * 1024
@@ -28,7 +28,7 @@ _NAMES_EVERY_S = 3600.0
 class SnapshotEvents(NamedTuple):
     """What follows a snapshot: it is stored; an operator wants this worker to drain."""
 
-    on_stored: Callable[[], None]
+    on_stored: Callable[[StoredSnapshot], None]
     on_drain: Callable[[], None]
 
 
@@ -105,7 +105,7 @@ class Snapshots:
         }
         (stored,) = await self._connection.run(insert_worker_state(columns))
         self.peer_count = 0 if stored.is_alone else max(1, stored.peer_count)
-        self._events.on_stored()
+        self._events.on_stored(stored)
         if stored.is_drained and not self._is_drained:
             self._is_drained = True
             _logger.info("an operator asked this worker to drain")

@@ -317,6 +317,7 @@ def names_known_to_peers(worker_id: str, names: Sequence[str]) -> Statement[Scal
 class StoredSnapshot(NamedTuple):
     is_drained: bool
     peer_count: int
+    idle_peer_count: int
     is_alone: bool
 
 

@@ -38,6 +38,7 @@ from horsies.worker.service import Service, repeat
 from horsies.worker.service_connection import Outage, ServiceConnection
 from horsies.worker.settings import WorkerConfig, WorkerContext
 from horsies.worker.snapshots import KnownNames, SnapshotEvents, Snapshots
+from horsies.worker.statements import StoredSnapshot
 from horsies.worker.stopped_nodes import StoppedNodes
 from horsies.worker.subworkflow_service import SubWorkflowService
 from horsies.worker.task_log import what_goes_on, what_is_left
@@ -227,7 +228,7 @@ class Worker:
             self.context,
             self._serving,
             self._holdings,
-            SnapshotEvents(on_stored=self._may_claim.set, on_drain=self.stop),
+            SnapshotEvents(on_stored=self._on_snapshot, on_drain=self.stop),
             holds_lock=holds_lock,
             names=KnownNames(self._app.list_tasks(), definition_keys()),
         )
@@ -314,6 +315,10 @@ class Worker:
         while self._dispatcher.running and not self.stopping_now.is_set():
             self._changed.clear()
             await self._changed.wait()
+
+    def _on_snapshot(self, stored: StoredSnapshot) -> None:
+        self._claimer.idle_peer_count = stored.idle_peer_count
+        self._may_claim.set()
 
     def _on_slot_freed(self) -> None:
         if self.context.settings.stops_after_one and not self.stopping.is_set():

@@ -14,6 +14,9 @@ values (%(worker_id)s, horsies_now(), %(hostname)s, %(pid)s, %(processes)s, %(qu
 returning exists (select from horsies_worker_drains d where d.worker_id = %(worker_id)s) as is_drained,
     (select count(distinct s.worker_id) from horsies_worker_states s
         where s.snapshot_at >= horsies_now() - interval '15 seconds' and s.worker_id <> %(worker_id)s) as peer_count,
+    (select count(distinct s.worker_id) from horsies_worker_states s
+        where s.snapshot_at >= horsies_now() - interval '8 seconds' and s.worker_id <> %(worker_id)s
+          and s.tasks_running = 0 and s.tasks_claimed = 0) as idle_peer_count,
     not exists (select from horsies_worker_states s
         where s.snapshot_at >= horsies_now() - interval '2 minutes' and s.worker_id <> %(worker_id)s) as is_alone;
 
