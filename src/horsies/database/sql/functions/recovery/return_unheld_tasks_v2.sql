@@ -1,6 +1,6 @@
 -- horsies_return_unheld_tasks_v2: RUNNING or CLAIMED -> PENDING for rows of one worker that nobody holds; CANCELLED if someone asked for that.
 -- They are claims whose answer was lost with a connection: user code never began, so no attempt is counted.
--- Callers: worker/claimer.py after a claim statement failed (the worker knows what it holds); recovery/lost_runs.py for a dead
+-- Callers: worker/lost_claims.py after a claim statement failed (the worker knows what it holds); recovery/lost_runs.py for a dead
 -- worker whose begun slots tell what had begun.
 -- Locks: workflows; horsies_tasks, by id, skipping locked rows. What belongs to a cancelled workflow is CANCELLED. remaining: how many were locked by another session; the caller comes again.
 create or replace function horsies_return_unheld_tasks_v2(owner_id text, held_ids text[])
