@@ -13,6 +13,7 @@ from types import FrameType
 from typing import Self
 
 from horsies.codes import ErrorCode
+from horsies.passwords import mask_source
 from horsies.visible import visible
 
 
@@ -218,12 +219,13 @@ def _location_lines(location: SourceLocation | None, paint: _Paint) -> list[str]
     if location is None:
         return []
     lines = [f"  {paint.blue('-->')} {location.format_short()}"]
-    source = location.get_source_line()
-    if source is None:
+    source = mask_source(location.get_source_line() or "")
+    if not source:
         return lines
     indent = len(source) - len(source.lstrip())
     start = indent if location.column is None else location.column - 1
-    end = len(source.rstrip()) if location.end_column is None else location.end_column - 1
+    written = len(source.rstrip())
+    end = written if location.end_column is None else min(location.end_column - 1, written)
     underline = " " * start + paint.red("^" * max(end - start, 1))
     return [
         *lines,

@@ -339,6 +339,52 @@ def test_every_list_of_the_admin_is_shown(admin_client: Client, urls: str) -> No
     assert (text.count(">Live<"), text.count(">Stale<")) == (1, 1)
 
 
+# The columns of one row of each list.
+ODD_ROWS = {
+    "horsies_tasks": ("task_name = 'odd'", "sent_at enqueued_at started_at"),
+    "horsies_worker_states": ("worker_id = 'w1'", "snapshot_at worker_started_at"),
+    "horsies_schedule_state": ("schedule_name = 'odd'", "next_run_at last_run_at paused_at"),
+    "horsies_workflows": ("name = 'odd'", "sent_at started_at"),
+}
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("instant", ["infinity", "-infinity", "4000-01-01 BC", "200000-01-01"])
+def test_one_odd_row_blinds_no_list(admin_client: Client, instant: str) -> None:
+    odd, sound = (str(tasks.add.enqueue(1, number).id) for number in range(2))
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "insert into horsies_worker_states (worker_id, snapshot_at, hostname, pid, processes,"
+            " max_claim_batch, max_claim_per_worker, queues, worker_started_at) select 'w' || n,"
+            " now(), 'host-' || n, n, 1, 1, 1, '{NULL}', now() from generate_series(0, 1) n"
+        )
+        cursor.execute(
+            "insert into horsies_schedule_state (schedule_name) values ('odd'), ('sound')"
+        )
+        cursor.execute(
+            "insert into horsies_workflows (id, name) select gen_random_uuid()::text, n "
+            "from unnest(array['odd', 'sound']) n"
+        )
+        cursor.execute(
+            "update horsies_tasks set task_name = 'odd', status = 'FROZEN', "
+            "args = repeat('[', 5000) where id = %s",
+            [odd],
+        )
+        for table, (which, columns) in ODD_ROWS.items():
+            for column in columns.split():
+                cursor.execute(f"update {table} set {column} = %s where {which}", [instant])
+
+    lists = {"task": sound[:13], "workerstate": "host-0"}
+    lists |= {"schedulestate": "sound", "workflow": "sound"}
+    pages = {name: admin_client.get(f"/admin/horsies/{name}/") for name in lists}
+    detail = admin_client.get(f"/admin/horsies/task/{odd}/change/")
+
+    assert {name: page.status_code for name, page in pages.items()} == dict.fromkeys(lists, 200)
+    assert [name for name, page in pages.items() if lists[name] not in page.content.decode()] == []
+    assert detail.status_code == 200
+    assert ask_health()[0] in (0, 1)
+
+
 def ask_health(*options: str) -> tuple[int, dict[str, Any]]:
     """The exit code and the answer of the command."""
     said = io.StringIO()

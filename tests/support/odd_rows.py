@@ -144,8 +144,8 @@ def plant(db: Database) -> None:
     db.insert("horsies_queue_controls", queue_name=SOUND, pause_reason=SOUND)
     db.execute(
         "insert into horsies_queue_history (step_s, starts_at, queue_name, start_latencies, "
-        "due_count, oldest_due_s) select 10, to_timestamp(floor(extract(epoch from now()) / 10) "
-        "* 10 - 60), %s, '{1,2}', 1, 2.0",
+        "due_count, oldest_due_s) values (60, date_trunc('minute', now() - interval '5 min'), "
+        "%s, '{1,2}', 1, 2.0)",
         SOUND,
     )
     for table in our_tables(db):

@@ -3,6 +3,7 @@
 import importlib.util
 import logging
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,9 @@ from horsies.config import (
     RecoveryConfig,
     WorkerResilienceConfig,
 )
-from horsies.config.database import mask_error, mask_url, to_psycopg_url
+from horsies.config.database import to_psycopg_url
 from horsies.errors import ConfigurationError, HorsiesError, MultipleValidationErrors
+from horsies.passwords import mask_error, mask_url
 from horsies.states import TaskStatus
 
 BROKER = PostgresConfig(database_url="postgresql://user:secret@localhost/horses")
@@ -259,6 +261,50 @@ def test_no_database_at_all_names_both_ways_out(monkeypatch: pytest.MonkeyPatch)
 def test_passwords_are_masked(url: str, masked: str) -> None:
     assert mask_url(url) == masked
     assert "secret" not in repr(PostgresConfig(database_url=url))
+
+
+@pytest.mark.parametrize(
+    ("given", "masked"),
+    [
+        ("host=h password=secret dbname=d", "host=h password=*** dbname=d"),
+        ("host=h PASSWORD = secret", "host=h PASSWORD = ***"),
+        ("password='se cr\\'et' host=h", "password=*** host=h"),
+        (r"password=se\ cret host=h", "password=*** host=h"),
+        ("u:secret@h/d", "u:***@h/d"),
+        ("postgresql:/u:secret@h/d", "postgresql:***@h/d"),
+        ("jdbc:postgresql://h/d?password=secret", "jdbc:postgresql://h/d?password=***"),
+        ("mysql://u:secret@h/d", "mysql://u:***@h/d"),
+    ],
+)
+def test_what_is_no_url_is_refused_without_showing_its_password(given: str, masked: str) -> None:
+    with pytest.raises(ConfigurationError, match="is not a PostgreSQL URL") as caught:
+        PostgresConfig(database_url=given)
+
+    assert mask_url(given) == masked
+    assert "cr" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: AppConfig(broker="postgresql://u:secret@h/d"),  # type: ignore[arg-type]  # on purpose
+        lambda: PostgresConfig(database_url=["postgresql://u:secret@h/d"]),  # type: ignore[arg-type]  # on purpose
+    ],
+)
+def test_settings_of_another_type_are_refused_without_being_repeated(
+    make: Callable[[], object],
+) -> None:
+    with pytest.raises(ValidationError) as caught:
+        make()
+
+    assert "secret" not in str(caught.value)
+
+
+def test_unescaped_at_is_not_taken_for_a_part_of_the_host() -> None:
+    with pytest.raises(ConfigurationError, match="an unescaped one in its password") as caught:
+        PostgresConfig(database_url="postgresql://u:a@secret@h/d")
+
+    assert "secret" not in str(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import click
 from horsies import embedded_postgres
 from horsies.cli.asking import confirm, takes_yes
 from horsies.cli.printing import echo
-from horsies.config.database import mask_url
+from horsies.passwords import mask_url
 
 Command = TypeVar("Command", bound=Callable[..., object])
 

@@ -5,10 +5,10 @@ import os
 from collections.abc import Iterator
 from typing import Literal
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from horsies.codes import ErrorCode
-from horsies.config.database import PostgresConfig, mask_url
+from horsies.config.database import PostgresConfig
 from horsies.config.exceptions import ExceptionMapper, default_code_problems, mapper_problems
 from horsies.config.queues import CustomQueueConfig, QueueMode
 from horsies.config.recovery import RecoveryConfig
@@ -16,6 +16,7 @@ from horsies.config.resilience import WorkerResilienceConfig
 from horsies.config.schedules import ScheduleConfig
 from horsies.config.settings import Refused, Settings
 from horsies.errors import ConfigurationError, HorsiesError
+from horsies.passwords import mask_url
 
 DEFAULT_CLAIM_LEASE_MS = 60_000
 
@@ -29,6 +30,8 @@ def _default_broker() -> PostgresConfig:
 
 class AppConfig(Settings):
     """The configuration of one app; immutable and always valid."""
+
+    model_config = ConfigDict(hide_input_in_errors=True)  # it may be a URL with its password
 
     broker: PostgresConfig = Field(default_factory=_default_broker)
     queue_mode: QueueMode = QueueMode.DEFAULT

@@ -9,15 +9,14 @@ from typing import Any
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from horsies.codes import ErrorCode
 from horsies.config.settings import Settings
 from horsies.errors import ConfigurationError, HorsiesError
+from horsies.passwords import mask_error, mask_url
 
 _URL_PATTERN = re.compile(r"(postgresql(\+psycopg)?|postgres)://", re.IGNORECASE)
-# Up to the last @: a password may contain an unescaped one, and masking too much is safe.
-_PASSWORD_PATTERN = re.compile(r"(?<=:).*(?=@)|(?<=[?&]password=)[^&]*")
 _URL_FIELDS = ("database_url", "session_database_url")
 
 
@@ -27,32 +26,15 @@ def to_psycopg_url(url: str) -> str:
     return f"postgresql://{url[len(driver) :]}" if url.startswith(driver) else url
 
 
-def mask_url(url: str) -> str:
-    """Replace the password in a database URL by `***`."""
-    scheme, separator, rest = url.partition("://")
-    return f"{scheme}{separator}{_PASSWORD_PATTERN.sub('***', rest)}"
-
-
-def mask_error(text: str, url: str) -> str:
-    """Hide what an error repeats of a URL's password, also of one that cannot be parsed."""
-    secrets = _PASSWORD_PATTERN.findall(url.partition("://")[2])
-
-    def hide(quoted: re.Match[str]) -> str:
-        words = quoted[2]
-        is_secret = len(words) > 2 and any(words in secret for secret in secrets)
-        return f"{quoted[1]}***{quoted[1]}" if is_secret else quoted[0]
-
-    for secret in secrets:
-        text = text.replace(secret, "***") if secret else text
-    return re.sub(r"""(["'])(.+?)\1""", hide, text)
-
-
 class PostgresConfig(Settings):
     """A PostgreSQL server, given by URL or embedded.
 
     `schema` names the PostgreSQL schema of the tables; None means the search path decides. With
     `auto_migrate`, any process of a new release upgrades tables that exist; else `horsies migrate`.
     """
+
+    # An error of pydantic's would repeat what was given, with its password.
+    model_config = ConfigDict(hide_input_in_errors=True)
 
     database_url: str
     session_database_url: str | None = None
@@ -111,11 +93,9 @@ class PostgresConfig(Settings):
 
 def _url_problem(name: str, url: str) -> Iterator[HorsiesError]:
     if _URL_PATTERN.match(url):
-        try:
-            conninfo_to_dict(to_psycopg_url(url))
-        except psycopg.ProgrammingError as error:
+        if (problem := _unreadable(to_psycopg_url(url))) is not None:
             yield ConfigurationError(
-                f"{name} cannot be read: {mask_error(str(error), url).strip()}",
+                f"{name} cannot be read: {mask_error(problem, url).strip()}",
                 ErrorCode.BROKER_INVALID_URL,
                 notes=[f"{name}={mask_url(url)!r}"],
                 help_text="write special characters of user and password percent-encoded: "
@@ -128,6 +108,19 @@ def _url_problem(name: str, url: str) -> Iterator[HorsiesError]:
             notes=[f"{name}={mask_url(url)!r}"],
             help_text="use postgresql://user:password@host:5432/database",
         )
+
+
+def _unreadable(url: str) -> str | None:
+    try:
+        host = str(conninfo_to_dict(url).get("host") or "")
+    except psycopg.ProgrammingError as error:
+        return str(error)
+    # The first character is that of a socket in the abstract namespace.
+    return (
+        "there is an @ in its host, or an unescaped one in its password"
+        if "@" in host[1:]
+        else None
+    )
 
 
 def _may_use_embedded_server() -> bool:

@@ -16,8 +16,9 @@ from pydantic_core import ErrorDetails
 
 from horsies.codes import ErrorCode
 from horsies.config.app import AppConfig
-from horsies.config.database import PostgresConfig, mask_url
+from horsies.config.database import PostgresConfig
 from horsies.errors import ConfigurationError
+from horsies.passwords import mask_url
 
 _NESTED: dict[str, type[BaseModel]] = {
     name: annotation
@@ -204,6 +205,6 @@ def _public_names(model: type[BaseModel]) -> dict[str, str]:
 
 
 def _shown(value: object) -> str:
-    if isinstance(value, str) and "://" in value:
+    if isinstance(value, str):
         return mask_url(value)
     return str(getattr(value, "value", value))

@@ -7,9 +7,9 @@ from psycopg import AsyncConnection, Connection
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.rows import TupleRow
 
-from horsies.config.database import mask_error
 from horsies.database.echo import AsyncEchoCursor, EchoCursor
 from horsies.database.loading import register_loaders
+from horsies.passwords import mask_error
 
 _DRIVER: dict[str, str | int] = {
     "connect_timeout": 10,

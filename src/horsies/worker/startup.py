@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 
 from horsies.app import Horsies
 from horsies.config import AppConfig
-from horsies.config.database import mask_url
 from horsies.database.operation import FAILURES
 from horsies.database.verdict import is_transient
 from horsies.executors.base import ExecutorStartError
+from horsies.passwords import mask_url
 from horsies.worker.service_connection import DatabaseLostError, ServiceConnection
 from horsies.worker.settings import WorkerConfig
 from horsies.worker.worker import Worker

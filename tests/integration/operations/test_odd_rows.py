@@ -164,7 +164,7 @@ async def _look_beside_odd_rows(
 
 def values_of(kind: str) -> st.SearchStrategy[object]:
     """What a column of this type may hold: the values that are known to be odd, and any other."""
-    others = {
+    others: dict[str, st.SearchStrategy[object]] = {
         "timestamptz": st.datetimes(timezones=st.just(UTC)),
         "varchar": st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0")),
         "int4": st.integers(-(2**31), 2**31 - 1),
@@ -252,8 +252,9 @@ def _ids_to_look_at(table: str, odd: list[OddRow]) -> Ids:
 
     if not odd:
         return SOUND_IDS
+    is_progress = table == "horsies_task_progress"
     return Ids(
-        ids("horsies_tasks", "id", f"{SOUND}-failed"),
+        ids(table, "task_id", "") if is_progress else ids("horsies_tasks", "id", f"{SOUND}-failed"),
         ids("horsies_worker_states", "worker_id", SOUND),
         ids("horsies_workflows", "id", SOUND),
         ids("horsies_schedule_state", "schedule_name", SOUND),

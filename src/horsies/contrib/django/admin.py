@@ -71,7 +71,7 @@ def pretty(text: str | None) -> str | None:
     """JSON with indentation; what is not JSON stays as it is."""
     try:
         return None if text is None else json.dumps(json.loads(text), indent=2, ensure_ascii=False)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text
 
 
@@ -296,12 +296,13 @@ class WorkerAdmin(ReadOnlyAdmin):
 
     @admin.display(description="state")
     def life(self, worker: WorkerState) -> Any:
-        is_live = timezone.now() - worker.snapshot_at < STALE_AFTER
+        seen_at = worker.snapshot_at
+        is_live = seen_at is not None and timezone.now() - seen_at < STALE_AFTER
         return badge("COMPLETED", "Live") if is_live else badge("PENDING", "Stale")
 
     @admin.display(description="queues")
     def served(self, worker: WorkerState) -> str:
-        return ", ".join(worker.queues)
+        return ", ".join(worker.queues or ())
 
     @admin.display(description="memory")
     def memory(self, worker: WorkerState) -> str:

@@ -1,10 +1,12 @@
 """Model fields for what the engine's columns hold."""
 
 import uuid
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.core.exceptions import ValidationError
 from django.db import models
+
+from horsies.database.loading import fitted
 
 
 class TextUUIDField(models.CharField):
@@ -32,8 +34,26 @@ class TextUUIDField(models.CharField):
         return None if found is None else str(found)
 
 
-class TextArrayField(models.Field):
+class _Column:
+    """What type checkers see of a row's attribute: its value, of which Django has no type."""
+
+    if TYPE_CHECKING:
+
+        def __get__(self, row: object, model: object) -> Any: ...
+
+
+class InstantField(_Column, models.DateTimeField):
+    """An instant as a row may hold it: None for one that Python cannot hold, such as infinity."""
+
+    def select_format(self, compiler: Any, sql: str, params: Any) -> tuple[str, Any]:
+        return f"horsies_readable({sql})", params
+
+
+class TextArrayField(_Column, models.Field):
     """An array of texts, read as a list; Django's own needs an app of its own in INSTALLED_APPS."""
+
+    def from_db_value(self, value: Any, _expression: Any, _connection: Any) -> Any:
+        return fitted(value, list[str] | None)
 
     def db_type(self, connection: Any) -> str:
         return "text[]"

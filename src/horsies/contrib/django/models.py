@@ -8,7 +8,7 @@ from django.db import models
 from django.utils.translation import gettext_lazy as _
 
 from horsies.contrib.django.conf import setting
-from horsies.contrib.django.fields import TextArrayField, TextUUIDField
+from horsies.contrib.django.fields import InstantField, TextArrayField, TextUUIDField
 from horsies.states import TASK_TERMINAL_STATES, TaskStatus
 
 TERMINAL = tuple(sorted(state.value for state in TASK_TERMINAL_STATES))
@@ -93,31 +93,31 @@ class Task(EngineModel):
     args = models.TextField(null=True)
     kwargs = models.TextField(null=True)
     status = models.CharField(max_length=20, choices=STATUS_CHOICES, default="PENDING")
-    sent_at = models.DateTimeField(null=True)
-    enqueued_at = models.DateTimeField(null=True)
+    sent_at = InstantField(null=True)
+    enqueued_at = InstantField(null=True)
     is_workflow_task = models.BooleanField(default=False)
-    started_at = models.DateTimeField(null=True)
-    completed_at = models.DateTimeField(null=True)
-    failed_at = models.DateTimeField(null=True)
+    started_at = InstantField(null=True)
+    completed_at = InstantField(null=True)
+    failed_at = InstantField(null=True)
     result_text = models.TextField(null=True, db_column="result")
     failed_reason = models.TextField(null=True)
     error_code = models.TextField(null=True)
     claimed = models.BooleanField(default=False)
     claimed_by_worker_id = models.CharField(_("worker"), max_length=255, null=True)
-    good_until = models.DateTimeField(null=True)
+    good_until = InstantField(null=True)
     retry_count = models.IntegerField(default=0)
     max_retries = models.IntegerField(default=0)
-    next_retry_at = models.DateTimeField(null=True)
+    next_retry_at = InstantField(null=True)
     task_options = models.TextField(null=True)
     worker_pid = models.IntegerField(null=True)
     worker_hostname = models.CharField(max_length=255, null=True)
     enqueue_sha = models.CharField(max_length=64, default="")
     unique_key = models.CharField(max_length=255, null=True)
     rerun_of = models.CharField(max_length=36, null=True)
-    cancel_requested_at = models.DateTimeField(null=True)
+    cancel_requested_at = InstantField(null=True)
     tags = TextArrayField(null=True)
-    created_at = models.DateTimeField(auto_now_add=True)
-    updated_at = models.DateTimeField(auto_now=True)
+    created_at = InstantField(auto_now_add=True)
+    updated_at = InstantField(auto_now=True)
 
     objects = TaskQuerySet.as_manager()
 
@@ -139,7 +139,7 @@ class Task(EngineModel):
         """The stored options; what cannot be read counts as none."""
         try:
             found = json.loads(self.task_options or "{}")
-        except ValueError:
+        except (ValueError, RecursionError):
             return {}
         return found if isinstance(found, dict) else {}
 
@@ -199,7 +199,7 @@ class Task(EngineModel):
     def _envelope(self) -> dict[str, Any]:
         try:
             found = json.loads(self.result_text or "{}")
-        except ValueError:
+        except (ValueError, RecursionError):
             return {}
         return found if isinstance(found, dict) else {}
 
@@ -214,8 +214,8 @@ class TaskAttempt(EngineModel):
     attempt = models.IntegerField()
     outcome = models.CharField(max_length=32)
     will_retry = models.BooleanField()
-    started_at = models.DateTimeField()
-    finished_at = models.DateTimeField()
+    started_at = InstantField()
+    finished_at = InstantField()
     error_code = models.TextField(null=True)
     error_message = models.TextField(null=True)
     failed_reason = models.TextField(null=True)
@@ -243,7 +243,7 @@ class TaskLog(EngineModel):
     attempt = models.IntegerField()
     log = models.TextField()
     truncated = models.BooleanField()
-    created_at = models.DateTimeField()
+    created_at = InstantField()
 
     class Meta(EngineModel.Meta):
         db_table = "horsies_task_logs"
@@ -260,7 +260,7 @@ class Heartbeat(EngineModel):
     task_id = TextUUIDField()
     sender_id = models.CharField(max_length=255)
     role = models.CharField(max_length=20)
-    sent_at = models.DateTimeField()
+    sent_at = InstantField()
     hostname = models.CharField(max_length=255, null=True)
     pid = models.IntegerField(null=True)
 
@@ -277,7 +277,7 @@ class WorkerState(EngineModel):
 
     id = models.BigIntegerField(primary_key=True)
     worker_id = models.CharField(max_length=255)
-    snapshot_at = models.DateTimeField()
+    snapshot_at = InstantField()
     hostname = models.CharField(max_length=255)
     pid = models.IntegerField()
     processes = models.IntegerField()
@@ -286,7 +286,7 @@ class WorkerState(EngineModel):
     tasks_claimed = models.IntegerField()
     memory_usage_mb = models.FloatField(null=True)
     cpu_percent = models.FloatField(null=True)
-    worker_started_at = models.DateTimeField()
+    worker_started_at = InstantField()
 
     class Meta(EngineModel.Meta):
         db_table = "horsies_worker_states"
@@ -302,13 +302,13 @@ class ScheduleState(EngineModel):
     """What the scheduler remembers of one schedule."""
 
     schedule_name = models.CharField(_("schedule"), max_length=255, primary_key=True)
-    last_run_at = models.DateTimeField(null=True)
-    next_run_at = models.DateTimeField(null=True)
+    last_run_at = InstantField(null=True)
+    next_run_at = InstantField(null=True)
     last_task_id = models.CharField(max_length=36, null=True)
     run_count = models.IntegerField()
-    paused_at = models.DateTimeField(null=True)
+    paused_at = InstantField(null=True)
     pause_reason = models.TextField(null=True)
-    updated_at = models.DateTimeField()
+    updated_at = InstantField()
 
     class Meta(EngineModel.Meta):
         db_table = "horsies_schedule_state"
@@ -330,10 +330,10 @@ class Workflow(EngineModel):
     on_error = models.CharField(max_length=50)
     result = models.TextField(null=True)
     error = models.TextField(null=True)
-    sent_at = models.DateTimeField()
-    created_at = models.DateTimeField()
-    started_at = models.DateTimeField(null=True)
-    completed_at = models.DateTimeField(null=True)
+    sent_at = InstantField()
+    created_at = InstantField()
+    started_at = InstantField(null=True)
+    completed_at = InstantField(null=True)
 
     class Meta(EngineModel.Meta):
         db_table = "horsies_workflows"
@@ -355,9 +355,9 @@ class WorkflowTask(EngineModel):
     task_name = models.CharField(max_length=255)
     status = models.CharField(max_length=50)
     task_id = models.CharField(max_length=36, null=True)
-    created_at = models.DateTimeField()
-    started_at = models.DateTimeField(null=True)
-    completed_at = models.DateTimeField(null=True)
+    created_at = InstantField()
+    started_at = InstantField(null=True)
+    completed_at = InstantField(null=True)
 
     class Meta(EngineModel.Meta):
         db_table = "horsies_workflow_tasks"

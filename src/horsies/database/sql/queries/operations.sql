@@ -236,7 +236,9 @@ select f.id from horsies_recent_failures(%(window)s, %(row_limit)s) f where f.gr
 select horsies_now();
 
 -- name: queue_history
-select h.starts_at, h.queue_name, h.completed_count, h.failed_count, h.expired_count, h.start_latencies, h.run_times, h.due_count, h.oldest_due_s
+-- What no task has waited, such as NaN or infinity, is not shown.
+select h.starts_at, h.queue_name, h.completed_count, h.failed_count, h.expired_count, h.start_latencies, h.run_times, h.due_count,
+    case when abs(h.oldest_due_s) < 1e15 then h.oldest_due_s end
 from horsies_queue_history h
 where h.step_s = %(step_s)s and h.starts_at >= %(since)s and h.starts_at < %(until)s
   and (%(queue)s::text is null or h.queue_name in (%(queue)s, ''))
