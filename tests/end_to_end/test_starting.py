@@ -112,3 +112,34 @@ def test_worker_refuses_a_schema_that_is_older_and_names_the_command(
     assert worker.wait(within=30) == 1
     assert "the database schema is older than this horsies: functions missing" in worker.log()
     assert "run `horsies migrate MODULE`" in worker.log()
+
+
+_EARLY_END = """
+import signal
+
+def end_early(before):
+    def ended(*arguments):
+        os.kill(os.getpid(), signal.SIGTERM)
+        return before(*arguments)
+    return ended
+
+{place} = end_early({place})
+"""
+_PLACES = {
+    "before the loop runs": "import horsies.worker.startup as startup; startup._serve_with_pages",
+    "while the database is prepared": "app.get_broker().database.ensure_schema",
+    "between preparing and running": "app.get_broker().database.pool.close",
+}
+
+
+@pytest.mark.parametrize("when", _PLACES)
+def test_a_signal_during_the_start_is_not_lost(
+    start_worker: Start, tmp_path: Path, when: str
+) -> None:
+    *imports, place = _PLACES[when].split("; ")
+    early = "\n".join(imports) + _EARLY_END.format(place=place)
+    (tmp_path / "shop.py").write_text(_SHOP.format(in_children="pass") + early)
+
+    worker = start_worker("--processes", "1", locator="shop.py:app", directory=tmp_path)
+
+    assert worker.wait(within=30) == 0

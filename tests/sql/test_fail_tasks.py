@@ -83,7 +83,7 @@ def test_a_long_traceback_loses_its_middle(db: Database) -> None:
     kept = db.attempts(claim.task_id)[0]["traceback"]
     assert kept.startswith("beginxxx")
     assert kept.endswith("xxxend")
-    assert "\n… 84008 characters left out …\n" in kept
+    assert "\n... 84008 characters left out ...\n" in kept
     assert len(kept) < 16_100
 
 

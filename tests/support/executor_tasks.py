@@ -19,7 +19,9 @@ from contextlib import suppress
 from contextvars import ContextVar
 from inspect import isfunction
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator
 
 from horsies.config import AppConfig, PostgresConfig
 from horsies.executors.base import Interrupted, SoftTimeout
@@ -130,6 +132,18 @@ def swallow(begun: str) -> str:
     except BaseException:
         return "swallowed"
     return "never"
+
+
+def spin(value: str) -> str:
+    """An argument that takes longer to be read than the soft limits of these tests."""
+    ends_at = time.monotonic() + 0.3
+    while time.monotonic() < ends_at:
+        pass
+    return value
+
+
+def read_slowly(begun: Annotated[str, BeforeValidator(spin)]) -> str:
+    return soft(begun)
 
 
 def soft(begun: str) -> str:

@@ -193,6 +193,18 @@ def test_sql_functions_are_small_and_explained() -> None:
     assert_each(SQL_FUNCTIONS, check_sql_function)
 
 
+def check_sql_characters(path: Path) -> None:
+    """Databases have other encodings, and other ideas of a backslash between plain quotes."""
+    text = re.sub(r"--.*|E'[^']*'|\$re\$.*?\$re\$", "", path.read_text(encoding="utf-8"))
+
+    assert path.read_bytes().isascii()
+    assert "\\" not in text
+
+
+def test_sql_means_the_same_in_every_database() -> None:
+    assert_each(sorted(SOURCE.rglob("*.sql")), check_sql_characters)
+
+
 def check_for_sql(path: Path) -> None:
     docstrings = {
         id(node.body[0].value)

@@ -5,6 +5,7 @@ reads and needs no right to change it. An older release leaves what a newer one 
 """
 
 import logging
+import re
 import time
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -140,11 +141,27 @@ def _apply(connection: Connection[TupleRow], name: str, *, may_create: bool) -> 
         connection.execute(create)
     _enter_schema(connection, name)
     connection.execute(query("database", "create_version_table").encode())
-    missing = _missing(_applied(connection))  # another process may have been faster
+    applied = _applied(connection)  # another process may have been faster
+    if not applied:
+        _refuse_others(connection, name)
+    missing = _missing(applied)
     for part in missing:
         connection.execute(_sql_of(part).encode())
         connection.execute(_record_of(part).encode())
     return missing
+
+
+def _refuse_others(connection: Connection[TupleRow], name: str) -> None:
+    """Before the first migration: what has the name of a table of ours must be one."""
+    texts = "".join(migration.sql for migration in migrations())
+    names = re.findall(r"create table if not exists (\w+)", texts)
+    found = connection.execute(query("database", "relations_of_others").encode(), {"names": names})
+    for relation, kind in found.fetchall():
+        raise ConfigurationError(
+            f"schema {name!r} has a {kind} named {relation!r} that is not ours",
+            code=ErrorCode.BROKER_INIT_FAILED,
+            help_text='keep our tables apart from it: PostgresConfig(schema="jobs")',
+        )
 
 
 def pending(connection: Connection[TupleRow], *, schema: str | None = None) -> list[str]:
@@ -262,6 +279,12 @@ def resolve_schema(connection: Connection[TupleRow], schema: str | None) -> str:
             "the database has no schema to put tables in: its search_path names none that exists",
             code=ErrorCode.BROKER_INIT_FAILED,
             help_text="create one, or name it with PostgresConfig(schema=...)",
+        )
+    if found.startswith("pg_temp"):
+        raise ConfigurationError(
+            "the search_path of this database begins with pg_temp: tables made there would vanish",
+            code=ErrorCode.BROKER_INIT_FAILED,
+            help_text='name the schema of the tables: PostgresConfig(schema="public")',
         )
     return found
 

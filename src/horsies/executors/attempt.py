@@ -62,6 +62,8 @@ def _run(
             host.begun.begin(call.slot)
         span = host.begin_span(call, started_at)
         try:
+            if call.soft_timeout_ms is not None:
+                running.start_soft_limit()
             value = _called(definition, host, running, args, kwargs)
             if span is not None:
                 span.returned(value)

@@ -196,9 +196,6 @@ class _Child:
     def _attempt(self, definition: TaskDefinition | None, call: Call) -> Delivered:
         if definition is not None and definition.is_coroutine:
             return self._attempt_coroutine(definition, call)
-        if call.soft_timeout_ms is not None:
-            self._soft_limit_at = monotonic() + call.soft_timeout_ms / 1000
-            signal.setitimer(signal.ITIMER_REAL, call.soft_timeout_ms / 1000)
         try:
             self._is_in_function = True
             return attempt.run(definition, _ChildRun(call, self), self._host)
@@ -210,6 +207,10 @@ class _Child:
             if call.soft_timeout_ms is not None:
                 self._soft_limit_at = None
                 signal.setitimer(signal.ITIMER_REAL, 0)
+
+    def start_soft_limit(self, seconds: float) -> None:
+        self._soft_limit_at = monotonic() + seconds
+        signal.setitimer(signal.ITIMER_REAL, seconds)
 
     def _attempt_coroutine(self, definition: TaskDefinition, call: Call) -> Delivered:
         if self._runner is None:
@@ -294,6 +295,10 @@ class _ChildRun(Running):
 
     def is_ending(self) -> bool:
         return self._child.is_ending()
+
+    def start_soft_limit(self) -> None:
+        if self.call.soft_timeout_ms is not None:
+            self._child.start_soft_limit(self.call.soft_timeout_ms / 1000)
 
     def report(self, progress: Progress) -> None:
         self._child.report(progress)

@@ -28,6 +28,9 @@ class Running:
         """Whether the executor wants the call to end."""
         return False
 
+    def start_soft_limit(self) -> None:
+        """Begin to count the soft limit: the function is called next."""
+
     def report(self, progress: Progress) -> None:
         """Take what the task says of itself; where it runs inline, nobody looks before its end."""
         self.call.progress = progress

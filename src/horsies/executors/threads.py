@@ -27,12 +27,16 @@ from horsies.executors.local import LocalExecutor, LocalOptions, LocalRun
 
 
 class _Run(LocalRun):
-    __slots__ = ("ended", "thread")
+    __slots__ = ("_set_soft_timer", "ended", "thread")
 
-    def __init__(self, call: Call, done: Done) -> None:
+    def __init__(self, call: Call, done: Done, set_soft_timer: "Callable[[_Run], None]") -> None:
         super().__init__(call, done)
         self.thread: _Thread | None = None
         self.ended: Delivered | Crashed | None = None
+        self._set_soft_timer = set_soft_timer
+
+    def start_soft_limit(self) -> None:
+        self._set_soft_timer(self)
 
     def is_taken(self) -> bool:
         """Whether a thread has it; from then on only that thread knows whether it runs."""
@@ -65,7 +69,7 @@ class ThreadExecutor(LocalExecutor[_Run]):
             _Thread(name, self._queue, host, self._attempt, self._on_run_ended).start()
 
     def submit(self, call: Call, done: Done) -> None:
-        run = _Run(call, done)
+        run = _Run(call, done, self._start_soft_limit)
         run.is_dispatched = True
         self._runs[call.task_id] = run
         self._busy_count += 1
@@ -102,8 +106,8 @@ class ThreadExecutor(LocalExecutor[_Run]):
         """Run one call in the thread; an interruption may hit any part of this method."""
         run.capture = self._capture
         run.begun_at = monotonic()  # the timers need it before user code begins
-        if run.call.timeout_ms is not None or run.call.soft_timeout_ms is not None:
-            self._loop.call_soon_threadsafe(self._set_timers, run)
+        if run.call.timeout_ms is not None:
+            self._limit(run, run.call.timeout_ms, partial(self._time_out, run))
         definition = self._definitions.get(run.call.task_name)
         try:
             return attempt.run(definition, run, host)
@@ -128,17 +132,21 @@ class ThreadExecutor(LocalExecutor[_Run]):
         if self._busy_count == 0:
             self._idle.set()
 
-    def _set_timers(self, run: _Run) -> None:
-        thread, begun_at = run.thread, run.begun_at
-        if run.done is None or thread is None or begun_at is None:
-            return
-        for limit_ms, act in (
-            (run.call.timeout_ms, lambda: self._time_out(run)),
-            (run.call.soft_timeout_ms, lambda: thread.interrupt(run, SoftTimeout)),
-        ):
-            if limit_ms is not None:
-                left_s = begun_at + limit_ms / 1000 - monotonic()
-                run.timers.append(self._loop.call_later(max(0.0, left_s), act))
+    def _start_soft_limit(self, run: _Run) -> None:
+        """Called in the thread, just before the function."""
+        thread, limit_ms = run.thread, run.call.soft_timeout_ms
+        if thread is not None and limit_ms is not None:
+            self._limit(run, limit_ms, partial(thread.interrupt, run, SoftTimeout))
+
+    def _limit(self, run: _Run, limit_ms: int, act: Callable[[], None]) -> None:
+        """Called in the thread; the limit counts from now, not from when the loop is free."""
+        ends_at = monotonic() + limit_ms / 1000
+        self._loop.call_soon_threadsafe(self._set_timer, run, ends_at, act)
+
+    def _set_timer(self, run: _Run, ends_at: float, act: Callable[[], None]) -> None:
+        if run.done is not None:
+            left_s = max(0.0, ends_at - monotonic())
+            run.timers.append(self._loop.call_later(left_s, act))
 
     def _time_out(self, run: _Run) -> None:
         """Report at the limit and interrupt the thread; its slot stays busy until it ends."""

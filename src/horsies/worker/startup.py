@@ -7,9 +7,8 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Callable, Sequence
-from types import FrameType
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Coroutine, Sequence
+from typing import TYPE_CHECKING, Any
 
 from horsies.app import Horsies
 from horsies.config import AppConfig
@@ -19,6 +18,7 @@ from horsies.executors.base import ExecutorStartError
 from horsies.passwords import mask_url
 from horsies.worker.service_connection import DatabaseLostError, ServiceConnection
 from horsies.worker.settings import WorkerConfig
+from horsies.worker.stop_signals import StopSignals
 from horsies.worker.worker import Worker
 
 if TYPE_CHECKING:
@@ -36,8 +36,14 @@ _UNKNOWN = {
 }
 
 
-async def serve(app: Horsies, settings: WorkerConfig, signals: Sequence[signal.Signals]) -> int:
+def serve(
+    app: Horsies, settings: WorkerConfig, signals: Sequence[signal.Signals]
+) -> Coroutine[Any, Any, int]:
     """Run a worker until one of the signals; 0 after a clean stop, 1 after an error."""
+    return _serve_with_pages(app, settings, StopSignals(signals))
+
+
+async def _serve_with_pages(app: Horsies, settings: WorkerConfig, signals: StopSignals) -> int:
     if settings.metrics_port is None and settings.health_port is None:
         return await _serve(app, settings, signals, None)
     from horsies.worker.pages import WorkerPages  # 1 MB of Python's own HTTP
@@ -53,7 +59,7 @@ async def serve(app: Horsies, settings: WorkerConfig, signals: Sequence[signal.S
 async def _serve(
     app: Horsies,
     settings: WorkerConfig,
-    signals: Sequence[signal.Signals],
+    signals: StopSignals,
     pages: "WorkerPages | None",
 ) -> int:
     try:
@@ -81,9 +87,7 @@ async def _serve(
     except* (DatabaseLostError, ExecutorStartError, StartHookError) as group:
         failure = group.exceptions[0]
     finally:
-        for number in signals:
-            # All is done: a signal that is sent once more must not end us with its own code.
-            signal.signal(number, signal.SIG_IGN)
+        signals.ignore()
         await _run_stop_hooks(app)
         await app.get_broker().close_async()
     code = 0 if failure is None else _failed(failure)
@@ -135,26 +139,18 @@ async def _run_stop_hooks(app: Horsies) -> None:
             _logger.exception("a hook at the stop of the worker raised")
 
 
-def _obey_signals(worker: Worker, signals: Sequence[signal.Signals]) -> None:
-    """The first signal drains, the second ends what runs, also when the event loop is blocked.
-
-    Python's own handlers, not the loop's: they run between two steps of whatever blocks the loop.
-    """
+def _obey_signals(worker: Worker, signals: StopSignals) -> None:
+    """The first signal drains, the second ends what runs, also when the event loop is blocked."""
     loop = asyncio.get_running_loop()
-    count = 0
 
-    def stop(_number: int, _frame: FrameType | None) -> None:
-        nonlocal count
-        count += 1
+    def stop() -> None:
         loop.call_soon_threadsafe(worker.stop)
-        if count > 1 and worker.loop_watch.blocked_for() > _BLOCKED_S:
+        if signals.count > 1 and worker.loop_watch.blocked_for() > _BLOCKED_S:
             # Nobody is left to write outcomes: peers find these tasks, as after a kill.
             sys.stderr.write("horsies: the event loop is blocked, ending at once\n")
             os._exit(1)
 
-    for number in signals:
-        loop.remove_signal_handler(number)
-        signal.signal(number, stop)
+    signals.hand_to(stop)
     signal.signal(signal.SIGUSR1, lambda _number, _frame: _logger.info("%s", worker.describe()))
 
 
@@ -167,13 +163,13 @@ def _collect_rarely() -> None:
         gc.set_threshold(max(often, _OBJECTS_PER_COLLECTION), *rest)
 
 
-async def _prepare(app: Horsies, signals: Sequence[signal.Signals]) -> bool:
+async def _prepare(app: Horsies, signals: StopSignals) -> bool:
     """Bring the tables up to date; `False` when a signal came first."""
     loop = asyncio.get_running_loop()
     preparing = loop.create_task(_ensure_schema(app), name="prepare the database")
-    for number in signals:
-        loop.add_signal_handler(number, preparing.cancel)
+    signals.hand_to(lambda: loop.call_soon_threadsafe(preparing.cancel))
     await asyncio.wait([preparing])
+    signals.hand_to(None)  # the worker is next; meanwhile they count
     if preparing.cancelled():
         return False
     preparing.result()

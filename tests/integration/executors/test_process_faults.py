@@ -192,6 +192,15 @@ async def test_the_soft_limit_is_raised_in_the_function(
     assert executor.pids == pids
 
 
+async def test_the_soft_limit_counts_from_the_function_in_a_child(
+    start_processes: StartProcesses, tmp_path: Path
+) -> None:
+    caller, _ = await start_processes(1)
+    begun = str(tmp_path / "begun")
+
+    assert await caller.value("read_slowly", begun, soft_timeout_ms=50) == "tidied up"
+
+
 async def test_stop_ends_the_running_call_only(
     start_processes: StartProcesses, tmp_path: Path
 ) -> None:

@@ -170,6 +170,14 @@ async def test_the_soft_limit_is_raised_in_the_thread(threads: Caller, tmp_path:
     assert await threads.value("soft", begun, soft_timeout_ms=50) == "tidied up"
 
 
+async def test_the_soft_limit_counts_from_the_function_in_a_thread(
+    threads: Caller, tmp_path: Path
+) -> None:
+    begun = str(tmp_path / "begun")
+
+    assert await threads.value("read_slowly", begun, soft_timeout_ms=50) == "tidied up"
+
+
 @pytest.mark.seed("S78")
 async def test_log_records_are_kept_with_the_call_that_made_them(
     threads: Caller, monkeypatch: pytest.MonkeyPatch

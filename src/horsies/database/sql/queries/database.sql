@@ -17,6 +17,16 @@ create table if not exists horsies_schema_version (
     applied_at timestamptz not null default now()
 );
 
+-- name: relations_of_others
+-- What has the name of a table of ours and is none: another kind of relation, or a table without our columns.
+select c.relname::text, case c.relkind when 'r' then 'table' when 'p' then 'partitioned table' when 'v' then 'view'
+    when 'm' then 'materialized view' when 'f' then 'foreign table' when 'S' then 'sequence' else 'relation' end
+from pg_class c
+where c.relnamespace = quote_ident(current_schema())::regnamespace and c.relname = any (%(names)s)
+  and (c.relkind <> 'r' or c.relname = 'horsies_tasks' and not exists (
+        select from pg_attribute a where a.attrelid = c.oid and a.attname = 'enqueue_sha'))
+order by 1;
+
 -- name: applied_versions
 select v.version, v.name from horsies_schema_version v order by v.version;
 

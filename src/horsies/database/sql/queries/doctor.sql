@@ -18,18 +18,18 @@ select c.relname::text as name, s.n_live_tup as live_count, s.n_dead_tup as dead
     has_table_privilege(c.oid, 'select') as may_read,
     has_table_privilege(c.oid, 'insert') and has_table_privilege(c.oid, 'update') and has_table_privilege(c.oid, 'delete') as may_write
 from pg_class c left join pg_stat_all_tables s on s.relid = c.oid
-where c.relkind in ('r', 'p') and c.relnamespace = current_schema()::regnamespace and c.relname like 'horsies\_%%'
+where c.relkind in ('r', 'p') and c.relnamespace = current_schema()::regnamespace and starts_with(c.relname, 'horsies_')
 order by c.relname limit 100;
 
 -- name: indexes
 select i.relname::text as name, x.indisvalid as is_valid, pg_relation_size(i.oid) as byte_count, greatest(i.reltuples, 0)::double precision as row_count
 from pg_index x join pg_class i on i.oid = x.indexrelid join pg_class t on t.oid = x.indrelid
-where t.relnamespace = current_schema()::regnamespace and t.relname like 'horsies\_%%' order by i.relname limit 1000;
+where t.relnamespace = current_schema()::regnamespace and starts_with(t.relname, 'horsies_') order by i.relname limit 1000;
 
 -- name: triggers
 select g.tgname::text as name, g.tgenabled <> 'D' as is_enabled
 from pg_trigger g join pg_class t on t.oid = g.tgrelid
-where not g.tgisinternal and t.relnamespace = current_schema()::regnamespace and t.relname like 'horsies\_%%' limit 1000;
+where not g.tgisinternal and t.relnamespace = current_schema()::regnamespace and starts_with(t.relname, 'horsies_') limit 1000;
 
 -- name: server
 select pg_notification_queue_usage() as notify_usage, clock_timestamp() as database_time, pg_is_in_recovery() as is_replica,

@@ -54,7 +54,7 @@ begin
             update horsies_tasks t set status = 'PENDING', claimed = false,
                 -- The policy's own number, read as text: options written by hand need not be JSON.
                 max_retries = case when t.max_retries = 0 then 0 else coalesce(h.last_attempt, 0)
-                    + coalesce(substring(t.task_options from '"max_retries": ?(\d{1,3})')::integer, t.max_retries - t.retry_count) end,
+                    + coalesce(substring(t.task_options from '"max_retries": ?([0-9]{1,3})')::integer, t.max_retries - t.retry_count) end,
                 retry_count = coalesce(h.last_attempt, 0),
                 enqueued_at = now_at, result = null, error_code = null, failed_reason = null,
                 completed_at = null, failed_at = null, started_at = null, next_retry_at = null,

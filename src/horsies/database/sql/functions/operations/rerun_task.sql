@@ -10,7 +10,7 @@ begin
     insert into horsies_tasks (id, task_name, queue_name, priority, args, kwargs, sent_at, enqueued_at, good_until,
         max_retries, task_options, enqueue_sha, rerun_of, tags)
     select new_id, t.task_name, t.queue_name, t.priority, t.args, t.kwargs, sent_at, horsies_now(), good_until,
-        coalesce(substring(t.task_options from '"max_retries": ?(\d{1,3})')::integer, 0),
+        coalesce(substring(t.task_options from '"max_retries": ?([0-9]{1,3})')::integer, 0),
         t.task_options, t.enqueue_sha, t.id, t.tags
     from horsies_tasks t
     where t.id = ended_id and t.status in ('COMPLETED', 'FAILED', 'CANCELLED', 'EXPIRED') and not t.is_workflow_task

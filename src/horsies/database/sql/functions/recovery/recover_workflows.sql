@@ -7,21 +7,21 @@ language plpgsql
 set search_path from current
 as $$
 declare
-    found record;
+    pass record;
     failures text;
     done integer := 0;
 begin
     if not pg_try_advisory_xact_lock(horsies_lock_key('recover workflows')) then
         return;  -- another worker does it
     end if;
-    found := horsies_stuck_workflows(after_id, batch_limit);
-    perform horsies_lock_workflows(found.stuck);
-    for i in 1..cardinality(found.stuck) loop
-        failure := horsies_mend_workflow(found.stuck[i]);
+    pass := horsies_stuck_workflows(after_id, batch_limit);
+    perform horsies_lock_workflows(pass.stuck);
+    for i in 1..cardinality(pass.stuck) loop
+        failure := horsies_mend_workflow(pass.stuck[i]);
         done := done + (failure is null)::integer;
         failures := nullif(concat_ws('; ', failures, failure), '');
     end loop;
-    return query select done, found.looked_to::text, failures;
+    return query select done, pass.looked_to::text, failures;
 end $$;
 
 -- horsies_mend_workflow: horsies_recover_workflow, contained: a workflow that cannot go on for what its rows say is given up. Null,

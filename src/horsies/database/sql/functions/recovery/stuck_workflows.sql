@@ -1,5 +1,5 @@
 -- horsies_stuck_workflows: RUNNING workflows behind an id in which something should have gone on and did not
--- (docs/contract/workflows.md §10), and CANCELLED ones in which a run has ended unnoticed; and the last one looked at: at most
+-- (docs/contract/workflows.md, 10), and CANCELLED ones in which a run has ended unnoticed; and the last one looked at: at most
 -- batch_limit, and fewer if they are large.
 -- Caller: horsies_recover_workflows. Reads only.
 -- One by one: a join that was planned while the tables were small would cost n * n for n rows.

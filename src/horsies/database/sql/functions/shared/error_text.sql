@@ -4,9 +4,9 @@ create or replace function horsies_without_odd_escapes(stored text) returns text
 language plpgsql immutable
 as $$
 begin
-    stored := regexp_replace(stored, '(?<!\\)((?:\\\\)*)\\u0000', '\1\\ufffd', 'g');
-    stored := regexp_replace(stored, '(?<!\\)((?:\\\\)*)\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F][0-9a-fA-F]{2})', '\1\\ufffd', 'g');
-    return regexp_replace(stored, '(?<!\\u[dD][89abAB][0-9a-fA-F]{2})(?<!\\)((?:\\\\)*)\\u[dD][c-fC-F][0-9a-fA-F]{2}', '\1\\ufffd', 'g');
+    stored := regexp_replace(stored, $re$(?<!\\)((?:\\\\)*)\\u0000$re$, $re$\1\\ufffd$re$, 'g');
+    stored := regexp_replace(stored, $re$(?<!\\)((?:\\\\)*)\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F][0-9a-fA-F]{2})$re$, $re$\1\\ufffd$re$, 'g');
+    return regexp_replace(stored, $re$(?<!\\u[dD][89abAB][0-9a-fA-F]{2})(?<!\\)((?:\\\\)*)\\u[dD][c-fC-F][0-9a-fA-F]{2}$re$, $re$\1\\ufffd$re$, 'g');
 end $$;
 
 -- horsies_json_text: the text at a path of a stored JSON text; null when there is none, or it cannot be read. What users store is
@@ -50,5 +50,5 @@ begin
     if length(whole) <= 16000 then
         return whole;
     end if;
-    return left(whole, 4000) || format(E'\n… %s characters left out …\n', length(whole) - 16000) || right(whole, 12000);
+    return left(whole, 4000) || format(E'\n... %s characters left out ...\n', length(whole) - 16000) || right(whole, 12000);
 end $$;

@@ -1,5 +1,5 @@
 -- horsies_count_ended_nodes: workflows take notice of nodes that have just ended: how many are still open, and the failure policy
--- (docs/contract/workflows.md §6.1). Under 'fail' the last error stays, under 'pause' the first.
+-- (docs/contract/workflows.md, 6.1). Under 'fail' the last error stays, under 'pause' the first.
 -- Caller: horsies_advance_nodes.  finished: RUNNING without open nodes.  to_fill: RUNNING, bounded, with nodes left to enqueue.
 create or replace function horsies_count_ended_nodes(ended_ids text[], out finished text[], out to_fill text[])
 language plpgsql

@@ -1,4 +1,4 @@
--- horsies_end_workflows: RUNNING -> COMPLETED or FAILED for workflows whose nodes have all ended (docs/contract/workflows.md §6.2).
+-- horsies_end_workflows: RUNNING -> COMPLETED or FAILED for workflows whose nodes have all ended (docs/contract/workflows.md, 6.2).
 -- Returns the nodes in parents that have ended with their child, also where the child had ended before.
 -- Caller: horsies_advance_nodes, horsies_decide_workflows, horsies_cancel_workflow, horsies_recover_workflow.
 create or replace function horsies_end_workflows(workflow_ids text[]) returns text[]

@@ -1,7 +1,7 @@
 -- horsies_follow_workflow_status: what the status of a workflow means for its tasks and nodes, whoever changed it, also by hand.
 -- PAUSED: waiting tasks are held and claims go back unstarted; what runs is held should it be tried again
--- (docs/contract/workflows.md §7.1).  RUNNING again: held tasks are due now, which puts them before every claim's mark.
--- CANCELLED: what has not started will not (docs/contract/workflows.md §7.3). A node whose task has ended unnoticed takes over its
+-- (docs/contract/workflows.md, 7.1).  RUNNING again: held tasks are due now, which puts them before every claim's mark.
+-- CANCELLED: what has not started will not (docs/contract/workflows.md, 7.3). A node whose task has ended unnoticed takes over its
 -- result, and one whose task has vanished is skipped. What still runs stays counted in open_nodes: recovery looks after it.
 -- Trigger of horsies_workflows.  Locks: horsies_tasks, by id. A claim that is past its deadline stays for its worker to expire (T11).
 create or replace function horsies_follow_workflow_status() returns trigger

@@ -1,5 +1,5 @@
 -- horsies_join_verdict: whether a node may 'run', is to 'skip' or has to 'wait', by how many of its dependencies are still open
--- and how many are COMPLETED. The only place of the join rules (docs/contract/workflows.md §5).
+-- and how many are COMPLETED. The only place of the join rules (docs/contract/workflows.md, 5).
 create or replace function horsies_join_verdict(
     join_type text, allow_failed_deps boolean, min_success integer, total integer, open_count integer, completed_count integer
 ) returns text

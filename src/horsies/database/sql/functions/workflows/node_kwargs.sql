@@ -1,5 +1,5 @@
 -- horsies_node_kwargs: the keyword arguments of a node's task: the static ones, the results it reads, its context and metadata.
--- Results travel as texts inside the JSON: one that cannot be read costs its reader nothing else (docs/contract/tasks.md §11.5).
+-- Results travel as texts inside the JSON: one that cannot be read costs its reader nothing else (docs/contract/tasks.md, 11.5).
 create or replace function horsies_node_kwargs(of_node text) returns text
 language plpgsql stable
 set search_path from current

@@ -1,6 +1,6 @@
 -- horsies_settle_nodes: nodes take over how their tasks ended; returns the nodes. A task that has not ended changes nothing.
 -- Caller: horsies_advance_tasks, horsies_recover_workflow, under the lock of the workflows.
--- A run that went back unfinished in a cancelled workflow is skipped, as what had not started was (docs/contract/workflows.md §7.3).
+-- A run that went back unfinished in a cancelled workflow is skipped, as what had not started was (docs/contract/workflows.md, 7.3).
 -- A missing result is made up from the task's status; recovery (checks_results) looks also whether it can be read.
 -- The planner settings, the range and the steps of their own (offset 0) leave one plan: each task finds its node by the index (decision 0003).
 create or replace function horsies_settle_nodes(task_ids text[], checks_results boolean) returns text[]

@@ -1,4 +1,4 @@
--- horsies_workflow_error: the TaskError with which an ended workflow fails; null when it succeeds (docs/contract/workflows.md §6.2).
+-- horsies_workflow_error: the TaskError with which an ended workflow fails; null when it succeeds (docs/contract/workflows.md, 6.2).
 -- Without a success policy the stored error stays: of the last failure under 'fail', of the first under 'pause'.
 create or replace function horsies_workflow_error(of_workflow text) returns text
 language plpgsql stable
