@@ -8,6 +8,7 @@ from typing import Any
 
 import httpx
 import pytest
+from django.contrib.admin.utils import quote
 from django.contrib.auth.models import Permission, User
 from django.core.asgi import get_asgi_application
 from django.core.management import call_command
@@ -110,6 +111,74 @@ def test_e28_search_by_the_beginning_of_an_id(admin_client: Client) -> None:
 
     assert result.id in found
     assert result.id not in nothing
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("is_by_name", [True, False])
+def test_what_is_marked_secret_is_masked(admin_client: Client, is_by_name: bool) -> None:
+    card = "4242-4242"
+    result = tasks.charge.enqueue(7, card=card) if is_by_name else tasks.charge.enqueue(7, card)
+    run_pending()
+    pages = [
+        admin_client.get(reverse("admin:horsies_task_change", args=[result.id])),
+        admin_client.get(reverse("horsies:task", args=[result.id])),
+        admin_client.get(reverse("horsies:task", args=[result.id]), {"type": "json"}),
+    ]
+
+    assert Task.objects.get(pk=result.id).status == "COMPLETED"
+    assert [page.status_code for page in pages] == [200, 200, 200]
+    assert [card in page.content.decode() for page in pages] == [False] * 3
+    assert ["•••" in page.content.decode() for page in pages[:2]] == [True, True]
+    assert pages[2].json()["output"] == "•••"
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("task_id", ["2026/11/16", "..", "..\\q?", "a#b%2F", "~2F", "<b>"])
+def test_an_id_that_is_no_uuid_is_shown_and_steered(admin_client: Client, task_id: str) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "insert into horsies_tasks (id, task_name, queue_name, status, enqueue_sha)"
+            " values (%s, 'by.hand', 'default', 'PENDING', 'x')",
+            [task_id],
+        )
+    listed = admin_client.get(reverse(CHANGELIST))
+    found = admin_client.get(reverse(CHANGELIST), {"q": task_id})
+    page = admin_client.get(reverse("admin:horsies_task_change", args=[quote(task_id)]))
+    status = admin_client.get(reverse("horsies:task", args=[task_id]), {"type": "json"})
+    other = admin_client.get(reverse("admin:django_simple_queue_task_changelist"))
+    said = act(admin_client, "cancel_tasks", task_id)
+
+    answers = [listed, found, page, status, other]
+    assert [answer.status_code for answer in answers] == [200] * 5
+    assert reverse("horsies:task", args=[task_id]) in listed.content.decode()
+    assert "by.hand" in found.content.decode()
+    assert status.json()["id"] == task_id
+    assert "1 task was cancelled" in said
+    assert str(Task.objects.get(pk=task_id).pk) == task_id
+
+
+@pytest.mark.django_db
+def test_who_may_only_view_tasks_of_simple_queue_steers_none(admin_client: Client) -> None:
+    model = "django_simple_queue_task"
+    ended, waiting = (create_task("support.django_project.shop.jobs.nothing", {}) for _ in "12")
+    testing.run_one(str(ended))
+    user = User.objects.create_user("looks", is_staff=True)
+    mine = Permission.objects.filter(content_type__app_label="django_simple_queue")
+    user.user_permissions.set(mine.filter(codename="view_task"))
+    client = Client()
+    client.force_login(user)
+
+    page = client.get(reverse(f"admin:{model}_changelist")).content.decode()
+    act(client, "enqueue_tasks", str(ended), model=model)
+    act(client, "cancel_tasks", str(waiting), model=model)
+    states = [SimpleTask.objects.get(pk=one).status for one in (ended, waiting)]
+    user.user_permissions.set(mine.filter(codename__in=("view_task", "change_task")))
+    said = act(client, "cancel_tasks", str(waiting), model=model)
+
+    assert str(ended) in page
+    assert 'value="cancel_tasks"' not in page
+    assert states == [SimpleTask.COMPLETED, SimpleTask.QUEUED]
+    assert "1 task was cancelled" in said
 
 
 def allowed(*permissions: str) -> Client:

@@ -141,6 +141,51 @@ def test_only_data_and_socket_belong_to_the_server_user(idle_server: EmbeddedSer
     assert directory.stat().st_uid == 0
 
 
+@pytest.mark.parametrize("place", [".horsies", ".horsies/pg"])
+def test_a_link_of_another_user_is_not_followed(
+    acquire: Acquire, project: Path, place: str
+) -> None:
+    require_root()
+    elsewhere = project / "elsewhere"
+    elsewhere.mkdir()
+    link = project / place
+    link.parent.mkdir(exist_ok=True)
+    link.symlink_to(elsewhere)
+    os.chown(link, 1, 1, follow_symlinks=False)
+
+    for use in (acquire, lambda: status(project), lambda: stop(project)):
+        with pytest.raises(ConfigurationError, match=f"{place} is a link of another user"):
+            use()
+
+    link.unlink()  # the fixture stops what it finds
+    assert list(elsewhere.iterdir()) == []
+
+
+def test_a_directory_of_another_user_is_not_used(acquire: Acquire, project: Path) -> None:
+    require_root()
+    (project / ".horsies").mkdir()
+    os.chown(project / ".horsies", 1, 1)
+
+    with pytest.raises(ConfigurationError, match=r"\.horsies belongs to another user"):
+        acquire()
+
+    assert list((project / ".horsies").iterdir()) == []
+
+
+def test_a_link_of_our_own_is_followed(acquire: Acquire, project: Path) -> None:
+    elsewhere = make_directory()
+    (project / ".horsies").symlink_to(elsewhere)
+
+    server = acquire()
+    with psycopg.connect(server.url) as connection:
+        connection.execute("select 1")
+    server.release()
+    stop(project)
+
+    assert (elsewhere / "pg").is_dir()
+    remove_directory(elsewhere)
+
+
 def test_root_leaves_a_home_of_another_user_alone(acquire: Acquire, project: Path) -> None:
     require_root()
     directory = project / ".horsies" / "pg"

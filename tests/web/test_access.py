@@ -43,7 +43,7 @@ def paths(method: str, ids: dict[str, str]) -> list[str]:
         "workflow_id": "none",
     }
     return [
-        re.sub(r"\{(\w+)(?::path)?\}", lambda found: values[found[1]], route.path)
+        re.sub(r"\{(\w+)(?::\w+)?\}", lambda found: values[found[1]], route.path)
         for route in PAGES
         if method in (route.methods or ()) and route.path not in ("/login", "/logout")
     ]

@@ -50,6 +50,24 @@ def confirm(browser: Browser, reason: str, said: str) -> None:
     browser.until_shown(said)
 
 
+@pytest.mark.parametrize(
+    "task_id", ["..\\queues\\default\\pause?", "../queues/default/pause", ".."]
+)
+def test_a_button_changes_the_task_of_its_page(
+    browser: Browser, db: Database, task_id: str
+) -> None:
+    """Browsers read a backslash as a slash, and %2e as a dot."""
+    db.insert(id=task_id, task_name="odd_one", queue_name="paused")
+    browser.open("/tasks?q=task:odd_one status:pending")
+    browser.follow("odd_one", "/tasks/")
+    browser.menu("Cancel …", "odd")
+    browser.until_shown("It is cancelled.")
+
+    controls = "select count(*) from horsies_queue_controls where queue_name = 'default'"
+    assert db.status(task_id) == "CANCELLED"
+    assert db.value(f"{controls} and paused_at is not null") == 0
+
+
 def test_every_bulk_action_is_counted_and_done(
     browser: Browser, app: Horsies, db: Database
 ) -> None:

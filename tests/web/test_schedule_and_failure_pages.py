@@ -34,7 +34,7 @@ def make(database_url: str) -> Horsies:
 
 async def test_schedules_are_run_paused_and_backfilled(database_url: str) -> None:
     app = make(database_url)
-    here = "/schedules/hourly%2F%C3%A4"
+    here = "/schedules/hourly~2F~C3~A4"
 
     async with clicking(app) as clicks:
         listed = await clicks.open("/schedules")

@@ -7,6 +7,7 @@ import pytest
 
 from horsies.web import basic_viewers, hash_password, token_viewers
 from horsies.web.access import OnlyReading
+from horsies.web.credentials import local_token_viewers
 from support.apps import good
 from support.browser import NO_BROWSER, Browser, find_browser, open_browser
 from support.web_server import serving
@@ -60,6 +61,28 @@ def test_tokens_let_in_and_out(driver: Any, shop: Any) -> None:
     (entry, *_) = good(shop.app.operations.audit(limit=1))
     good(shop.app.operations.limit_queue("default", None))
     assert (entry.done_by, entry.reason) == ("token operator", "slow partner")
+
+
+def test_the_printed_link_lets_steer(driver: Any, shop: Any) -> None:
+    viewers = local_token_viewers(OPERATOR)
+    with serving(shop.app, has_worker=False, authenticate=viewers) as url:
+        browser = Browser(driver, url)
+        browser.open("/queues")
+        browser.until_shown("open the link that horsies web printed at its start")
+        assert browser.all("main form, main .menu") == []
+        browser.open(f"/login?token={OPERATOR}")
+        browser.one("main h1")
+        address = driver.current_url
+        browser.open("/queues")
+        browser.menu("Limit …", "by the link", limit="4")
+        browser.until_shown("Queue default is limited to 4.")
+        driver.delete_all_cookies()
+        driver.get("about:blank")  # lets the server end at once
+
+    (entry, *_) = good(shop.app.operations.audit(limit=1))
+    good(shop.app.operations.limit_queue("default", None))
+    assert address == f"{url}/", "the token has left the address"
+    assert (entry.done_by, entry.reason) == ("local user", "by the link")
 
 
 def test_a_read_only_dashboard_takes_tokens(driver: Any, shop: Any) -> None:

@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import stat
 import sys
 import tempfile
 from collections.abc import Iterable
@@ -76,6 +77,8 @@ def locate(project: Path | None = None) -> Home:
     project = (project or _configured_project() or nearest_project(Path.cwd())).expanduser()
     project = project.resolve()
     home = Home(project / ".horsies" / "pg")
+    for directory in (home.directory.parent, home.directory):
+        _refuse_foreign(directory, (0, os.geteuid()), only_links=True)
     account = server_account()
     # An existing cluster stays where it is; never start an empty one elsewhere.
     if account.is_dropped and not home.data.exists() and not _is_reachable(project, account):
@@ -85,16 +88,14 @@ def locate(project: Path | None = None) -> Home:
 
 def prepare(home: Home) -> Home:
     """Create the home directory; refuse one that cannot contain a server."""
+    if home.directory.parent.name == ".horsies":
+        _refuse_foreign(home.directory.parent, (0, os.geteuid()))
     _require_local_filesystem(home.directory)
     made = [path for path in (home.directory, *home.directory.parents) if not path.exists()]
     home.directory.mkdir(parents=True, exist_ok=True)
     if os.geteuid() == 0:
         _open_to_server_user(made)
-    if home.directory.lstat().st_uid != os.geteuid():
-        raise refusal(
-            f"embedded PostgreSQL: {home.directory} belongs to another user",
-            cure="run as the user who created it, or set HORSIES_HOME to a directory of your own",
-        )
+    _refuse_foreign(home.directory, [os.geteuid()])
     marker = home.directory.parent / ".gitignore"
     if home.directory.parent.name == ".horsies" and not marker.exists():
         marker.write_text("*\n")
@@ -148,6 +149,24 @@ def _configured_project() -> Path | None:
 def _is_reachable(project: Path, account: Account) -> bool:
     existing = next(path for path in (project, *project.parents) if path.exists())
     return account.can_reach(existing)
+
+
+def _refuse_foreign(directory: Path, owners: Iterable[int], *, only_links: bool = False) -> None:
+    """Refuse what another user has laid here, such as a link to a place that only we may write.
+
+    A link of our own is followed: it may lead to a larger disk.
+    """
+    try:
+        found = directory.lstat()
+    except FileNotFoundError:
+        return
+    is_link = stat.S_ISLNK(found.st_mode)
+    if found.st_uid not in owners and (is_link or not only_links):
+        what = "is a link of another user" if is_link else "belongs to another user"
+        raise refusal(
+            f"embedded PostgreSQL: {directory} {what}",
+            cure="run as the user who created it, or set HORSIES_HOME to a directory of your own",
+        )
 
 
 def _open_to_server_user(directories: Iterable[Path]) -> None:

@@ -81,6 +81,7 @@ def drain_steps(prefix: str, note: Note) -> Steps[str]:
         for row in rows
         if not row.is_gone and (row.worker_id.startswith(prefix) or prefix == place_of(row))
     ]
+    found = [row for row in found if row.worker_id == prefix] or found
     if len(found) != 1:
         which = "several workers" if found else "no living worker"
         named = "".join(f"\n  {row.worker_id} {place_of(row)}" for row in (found or rows)[:10])

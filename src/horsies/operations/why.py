@@ -97,11 +97,12 @@ def _serving(rows: Sequence[WorkerRow], queue_name: str) -> list[WorkerRow]:
 
 def why_steps(asked: str, kind_of: KindOf) -> Steps[Explanation]:
     """Explain a task by its id or the beginning of one, or a node as WORKFLOW/NODE."""
-    workflow_id, slash, node_id = asked.partition("/")
-    if slash:
+    rows: list[WhyTask] = yield why_task(asked)
+    workflow_id, slash, node_id = asked.rpartition("/")
+    if slash and not rows:  # an id that was given by hand may hold a slash, too
         return (yield from _node_steps(workflow_id, node_id, kind_of))
-    task_id = yield from whole_id_steps(asked)
-    rows: list[WhyTask] = yield why_task(task_id)
+    task_id = asked if rows else (yield from whole_id_steps(asked))
+    rows = rows or (yield why_task(task_id))
     if not rows:
         raise RefusedError(f"there is no task {task_id} any more")
     (task,) = rows

@@ -20,19 +20,20 @@ class Copy(NamedTuple):
 def copies(task: TaskDetail, arguments: Sequence[Argument]) -> list[Copy]:
     """What fits the state of the task."""
     task_id, name = task.info.task_id, task.info.task_name
+    word = shlex.quote(task_id) if not task_id.startswith("-") else f"-- {shlex.quote(task_id)}"
     given = ", ".join(_python(one) for one in arguments)
     made = [
         Copy("Id", task_id),
-        Copy("Show in a terminal", f"horsies task {task_id}"),
+        Copy("Show in a terminal", f"horsies task {word}"),
         Copy("Send again in Python", f"app.tasks[{name!r}].send({given})"),
         Copy("Its handle in Python", f"app.handle({task_id!r})"),
         Copy("Find its like in a terminal", f"horsies tasks {shlex.quote(f'task:{name}')}"),
     ]
     if task.info.status not in TASK_TERMINAL_STATES:
-        made.append(Copy("Explain in a terminal", f"horsies why {task_id}"))
-        made.append(Copy("Cancel in a terminal", f"horsies cancel {task_id}"))
+        made.append(Copy("Explain in a terminal", f"horsies why {word}"))
+        made.append(Copy("Cancel in a terminal", f"horsies cancel {word}"))
     elif task.info.status in (TaskStatus.FAILED, TaskStatus.CANCELLED):
-        made.append(Copy("Requeue in a terminal", f"horsies requeue {task_id}"))
+        made.append(Copy("Requeue in a terminal", f"horsies requeue {word}"))
         made.append(
             Copy("Requeue in Python", f"app.operations.requeue({task_id!r})"),
         )

@@ -6,7 +6,6 @@ import secrets
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
@@ -14,12 +13,14 @@ from pydantic_core import from_json
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
+from horsies.drawing.path_parts import quoted
 from horsies.operations.words import duration
 from horsies.version import __version__
 from horsies.web.access import NOBODY
 from horsies.web.charts import bar
 from horsies.web.credentials import SESSION_COOKIE, tokens_of
 from horsies.web.navigation import NAVIGATION
+from horsies.web.places import place
 from horsies.web.visit import MESSAGE_COOKIE, RefusedError, Visit
 
 HERE = Path(__file__).parent
@@ -62,6 +63,7 @@ def render(visit: Visit, template: str, *, code: int = 200, **values: Any) -> Re
         layout="part.html" if is_part else "base.html",
         visit=visit,
         url=visit.url,
+        place=place,
         csrf=csrf,
         theme=theme if theme in _THEMES else "auto",
         said=_read_message(said),
@@ -109,11 +111,6 @@ def _is_known(visit: Visit, html: str) -> bool:
 
 def error_page(visit: Visit, error: RefusedError) -> Response:
     return render(visit, "error.html", code=error.status, error=error)
-
-
-def quoted(name: str) -> str:
-    """A name as one part of a path, whatever characters it has."""
-    return quote(name, safe="")
 
 
 def in_seconds(number: float) -> str:

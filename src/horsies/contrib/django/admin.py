@@ -17,6 +17,7 @@ from django.utils.translation import ngettext
 from django import forms
 from horsies.contrib.django import actions
 from horsies.contrib.django.health import STALE_AFTER
+from horsies.contrib.django.masking import shown_arguments, shown_result
 from horsies.contrib.django.models import (
     TERMINAL,
     ScheduleState,
@@ -225,12 +226,14 @@ class TaskAdmin(ReadOnlyAdmin):
 
     @admin.display(description="arguments")
     def shown_arguments(self, task: Task) -> Any:
-        return long_text("\n".join(filter(None, (pretty(task.args), pretty(task.kwargs)))))
+        return long_text("\n".join(filter(None, map(pretty, shown_arguments(task)))))
 
     @admin.display(description="result")
     def shown_result(self, task: Task) -> Any:
-        done = task.status == "COMPLETED"
-        return long_text(json.dumps(task.result, indent=2, ensure_ascii=False)) if done else "–"
+        if task.status != "COMPLETED":
+            return "–"
+        shown = shown_result(task, task.result)
+        return long_text(json.dumps(shown, indent=2, ensure_ascii=False))
 
     @admin.display(description="error")
     def shown_error(self, task: Task) -> Any:
@@ -272,12 +275,12 @@ class TaskAdmin(ReadOnlyAdmin):
 
 
 def _id_range(term: str) -> Q:
-    """Ids that begin like that, by the index; none when it is not the beginning of an id."""
+    """Ids that begin like that, by the index; one that was given by hand is found as a whole."""
     digits = term.replace("-", "").lower()
     try:
         low, high = (uuid.UUID(digits.ljust(32, fill)) for fill in "0f")
     except ValueError:
-        return Q(pk__in=[])
+        return Q(pk=term)
     return Q(pk__gte=low, pk__lte=high)
 
 

@@ -10,7 +10,10 @@ from horsies.database.loading import fitted
 
 
 class TextUUIDField(models.CharField):
-    """A UUID in Python, text in the database: the engine's ids, compared by their index."""
+    """The engine's ids: text in the database, and a UUID in Python where it is one.
+
+    An id that was given by hand, such as `2026/11/16`, stays text.
+    """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         kwargs["max_length"] = 36
@@ -19,14 +22,16 @@ class TextUUIDField(models.CharField):
     def from_db_value(self, value: Any, _expression: Any, _connection: Any) -> Any:
         return self.to_python(value)
 
-    def to_python(self, value: Any) -> uuid.UUID | None:
+    def to_python(self, value: Any) -> uuid.UUID | str | None:
         if value is None or isinstance(value, uuid.UUID):
             return value
         try:
             return uuid.UUID(value)
-        except (AttributeError, TypeError, ValueError):
+        except ValueError:
+            return str(value)
+        except (AttributeError, TypeError):
             raise ValidationError(
-                "“%(value)s” is not a valid UUID.", code="invalid", params={"value": value}
+                "“%(value)s” is not an id.", code="invalid", params={"value": value}
             ) from None
 
     def get_prep_value(self, value: Any) -> str | None:

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from django.core.exceptions import ValidationError
 from django.http import HttpResponse, JsonResponse
 from django.shortcuts import render
 from django.views.decorators.cache import never_cache
@@ -10,6 +9,7 @@ from django.views.decorators.http import require_safe
 
 from horsies.contrib.django.access import refusal
 from horsies.contrib.django.health import check_health
+from horsies.contrib.django.masking import shown_arguments, shown_result
 from horsies.contrib.django.models import Task
 from horsies.contrib.django.operations import DjangoConnection
 from horsies.results.status import status
@@ -22,16 +22,19 @@ def task(request: Any, task_id: str) -> HttpResponse:
     wants_json = request.GET.get("type") == "json" or not request.accepts("text/html")
     try:
         row = Task.objects.get(pk=task_id)
-    except (Task.DoesNotExist, ValidationError):
+    except Task.DoesNotExist:
         return JsonResponse({"error": "there is no such task", "id": task_id}, status=404)
     if (refused := refusal(request, row)) is not None:
         return refused
     read = status(str(row.pk))
     shown = read.read(DjangoConnection().run(read.statement)) or {}
     shown["log"] = shown.get("log") if row.log else None
+    shown["output"] = shown_result(row, shown.get("output"))
     if wants_json:
         return JsonResponse(shown)
-    return render(request, "horsies/task_status.html", {"task": row, "shown": shown})
+    args, kwargs = shown_arguments(row)
+    context = {"task": row, "shown": shown, "args": args, "kwargs": kwargs}
+    return render(request, "horsies/task_status.html", context)
 
 
 @never_cache

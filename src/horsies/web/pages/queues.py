@@ -66,7 +66,7 @@ async def limit(visit: Visit, form: Form) -> Response:
 
 ROUTES = [
     page("/queues", queues),
-    action("/queues/{name}/pause", pause),
-    action("/queues/{name}/resume", resume),
-    action("/queues/{name}/limit", limit),
+    action("/queues/{name:horsies_name}/pause", pause),
+    action("/queues/{name:horsies_name}/resume", resume),
+    action("/queues/{name:horsies_name}/limit", limit),
 ]

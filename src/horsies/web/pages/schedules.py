@@ -1,11 +1,11 @@
 """Schedules: when each runs, in plain words; what became of its slots; run, pause, backfill."""
 
 from datetime import UTC, datetime
-from urllib.parse import quote
 
 from starlette.responses import Response
 
 from horsies.scheduling.control import ScheduleInfo
+from horsies.web.places import place
 from horsies.web.rendering import render
 from horsies.web.routes import action, page
 from horsies.web.visit import Form, RefusedError, Visit, value_of
@@ -41,7 +41,7 @@ async def _list(visit: Visit) -> list[ScheduleInfo]:
 
 def _place(visit: Visit) -> tuple[str, str]:
     name = visit.request.path_params["name"]
-    return name, f"/schedules/{quote(name, safe='')}"
+    return name, place("schedules", name)
 
 
 async def run_now(visit: Visit, form: Form) -> Response:
@@ -95,7 +95,7 @@ def _instant(form: Form, field: str) -> datetime:
     return given if given.tzinfo else given.replace(tzinfo=UTC)
 
 
-_ONE = "/schedules/{name:path}"  # a name may hold a slash
+_ONE = "/schedules/{name:horsies_name}"
 ROUTES = [
     page("/schedules", schedules),
     page(_ONE, schedule),

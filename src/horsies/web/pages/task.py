@@ -12,6 +12,7 @@ from horsies.tasks.definition import TaskDefinition
 from horsies.web.attempts import attempts_of
 from horsies.web.copies import copies
 from horsies.web.masking import as_text, read_stored, unmasked
+from horsies.web.places import place
 from horsies.web.rendering import render
 from horsies.web.routes import Form, action, page
 from horsies.web.visit import RefusedError, Visit, value_of
@@ -140,7 +141,7 @@ async def delete(visit: Visit, form: Form) -> Response:
 async def rerun(visit: Visit, form: Form) -> Response:
     found = await read(visit)
     new_id = value_of(await visit.operations.rerun_async(found.info.task_id, note=visit.note(form)))
-    return visit.done(f"/tasks/{new_id}", "This is the new task, with the same arguments.")
+    return visit.done(place("tasks", new_id), "This is the new task, with the same arguments.")
 
 
 async def send_edited(visit: Visit, form: Form) -> Response:
@@ -171,7 +172,7 @@ async def send_edited(visit: Visit, form: Form) -> Response:
     value_of(
         await visit.operations.record_async("rerun", target, note=visit.note(form), details=details)
     )
-    return visit.done(f"/tasks/{new_id}", "This is the new task, with the edited arguments.")
+    return visit.done(place("tasks", new_id), "This is the new task, with the edited arguments.")
 
 
 def _edited(typed: tuple[str, str], found: TaskDetail) -> tuple[list[Any], dict[str, Any]]:
@@ -198,15 +199,15 @@ def _json(name: str, text: str) -> Any:
 
 
 def _back(visit: Visit, found: TaskDetail, said: str) -> Response:
-    return visit.done(f"/tasks/{found.info.task_id}", said)
+    return visit.done(place("tasks", found.info.task_id), said)
 
 
 ROUTES = [
-    page("/tasks/{task_id}", task),
-    action("/tasks/{task_id}/cancel", cancel),
-    action("/tasks/{task_id}/requeue", requeue),
-    action("/tasks/{task_id}/run-now", run_now),
-    action("/tasks/{task_id}/delete", delete),
-    action("/tasks/{task_id}/rerun", rerun),
-    action("/tasks/{task_id}/send", send_edited),
+    page("/tasks/{task_id:horsies_name}", task),
+    action("/tasks/{task_id:horsies_name}/cancel", cancel),
+    action("/tasks/{task_id:horsies_name}/requeue", requeue),
+    action("/tasks/{task_id:horsies_name}/run-now", run_now),
+    action("/tasks/{task_id:horsies_name}/delete", delete),
+    action("/tasks/{task_id:horsies_name}/rerun", rerun),
+    action("/tasks/{task_id:horsies_name}/send", send_edited),
 ]

@@ -119,6 +119,6 @@ async def drain(visit: Visit, form: Form) -> Response:
 
 ROUTES = [
     page("/workers", workers),
-    page("/workers/{worker_id}", worker),
-    action("/workers/{worker_id}/drain", drain),
+    page("/workers/{worker_id:horsies_name}", worker),
+    action("/workers/{worker_id:horsies_name}/drain", drain),
 ]

@@ -8,11 +8,13 @@ from functools import partial
 from markupsafe import Markup
 from starlette.responses import Response
 
+from horsies.drawing.path_parts import quoted, unquoted
 from horsies.drawing.rails import NodeGroup
 from horsies.drawing.workflow_text import node_text, progress, ran_for
 from horsies.result.broker import BrokerResult
 from horsies.states import WorkflowStatus
 from horsies.web.graphs import draw_graph, groups_of
+from horsies.web.places import place
 from horsies.web.rendering import render
 from horsies.web.routes import action, page
 from horsies.web.visit import Form, RefusedError, Visit, value_of
@@ -61,7 +63,8 @@ async def workflows(visit: Visit) -> Response:
 
 async def workflow(visit: Visit) -> Response:
     overview = await _overview(visit, visit.request.path_params["workflow_id"])
-    unfolded = [one for one in visit.query("open").split(",") if one][:_UNFOLDED_LIMIT]
+    opened = [one for one in visit.query("open").split(",") if one]
+    unfolded = [unquoted(one) for one in opened[:_UNFOLDED_LIMIT]]
     children = [await _overview(visit, child) for child in unfolded]
     nodes = _chosen_nodes(visit, overview)
     by_index = {node.task_index: node for node in overview.nodes}
@@ -104,24 +107,25 @@ def _chosen_nodes(visit: Visit, overview: WorkflowOverview) -> list[OverviewNode
 
 def _drawn(visit: Visit, overview: WorkflowOverview, unfolded: list[str]) -> Drawn:
     def link(group: NodeGroup) -> str | None:
-        here = f"/workflows/{overview.workflow.id}"
+        here = place("workflows", overview.workflow.id)
         if len(group.members) > 1:
             return visit.url(here, group=group.first.task_index) + "#nodes"
         child = group.first.sub_workflow_id
         if child is None:
             return _node_link(visit, group.first)
         if child in unfolded:
-            return f"#w-{child}"
-        top = visit.request.path_params["workflow_id"]
-        return visit.url(f"/workflows/{top}", open=",".join([*unfolded, child])) + f"#w-{child}"
+            return f"#w-{quoted(child)}"
+        top = place("workflows", visit.request.path_params["workflow_id"])
+        opened = ",".join(map(quoted, [*unfolded, child]))
+        return visit.url(top, open=opened) + f"#w-{quoted(child)}"
 
     return Drawn(overview, draw_graph(overview, link))
 
 
 def _node_link(visit: Visit, node: OverviewNode) -> str | None:
     if node.sub_workflow_id is not None:
-        return visit.url(f"/workflows/{node.sub_workflow_id}")
-    return None if node.task_id is None else visit.url(f"/tasks/{node.task_id}")
+        return visit.url(place("workflows", node.sub_workflow_id))
+    return None if node.task_id is None else visit.url(place("tasks", node.task_id))
 
 
 Steer = Callable[[Visit, str, Form], Awaitable[BrokerResult[bool]]]
@@ -131,7 +135,7 @@ def _steering(word: str, done: str, steer: Steer) -> "Callable[[Visit, Form], Aw
     async def act(visit: Visit, form: Form) -> Response:
         workflow_id = visit.request.path_params["workflow_id"]
         is_changed = value_of(await steer(visit, workflow_id, form))
-        here = f"/workflows/{workflow_id}"
+        here = place("workflows", workflow_id)
         if is_changed:
             return visit.done(here, f"The workflow is {done}.")
         visit.site.reads.clear()
@@ -151,7 +155,7 @@ async def send_event(visit: Visit, form: Form) -> Response:
     value_of(await visit.site.app.send_event_async(name, key, payload))
     await visit.operations.record_async("event", f"{name} {key}", note=visit.note(form), details={})
     workflow_id = visit.request.path_params["workflow_id"]
-    return visit.done(f"/workflows/{workflow_id}", f"Event {name} with key {key} is sent.")
+    return visit.done(place("workflows", workflow_id), f"Event {name} with key {key} is sent.")
 
 
 async def _pause(visit: Visit, workflow_id: str, form: Form) -> BrokerResult[bool]:
@@ -173,7 +177,7 @@ async def _retry(visit: Visit, workflow_id: str, form: Form) -> BrokerResult[boo
     )
 
 
-_ONE = "/workflows/{workflow_id}"
+_ONE = "/workflows/{workflow_id:horsies_name}"
 ROUTES = [
     page("/workflows", workflows),
     page(_ONE, workflow),

@@ -5,7 +5,7 @@ import os
 import signal
 import sys
 import time
-from typing import Any
+from typing import Annotated, Any
 
 from django.db import connection
 
@@ -17,6 +17,7 @@ try:
 except ImportError:
     from django_tasks import task
 
+from horsies import Secret
 from horsies.contrib.django import task as our_task
 
 
@@ -27,6 +28,11 @@ def note(text: str) -> None:
 @task
 def add(a: int, b: int) -> int:
     return a + b
+
+
+@task
+def charge(order: int, card: Annotated[str, Secret]) -> Annotated[str, Secret]:
+    return f"receipt of {card}"
 
 
 @task

@@ -6,6 +6,7 @@ from django.contrib import admin, messages
 from django.db import IntegrityError, transaction
 from django.urls import NoReverseMatch, reverse
 from django.utils.html import format_html
+from django.utils.http import urlencode
 from django.utils.translation import ngettext
 
 from horsies.contrib.django import actions
@@ -43,12 +44,12 @@ class TaskAdmin(admin.ModelAdmin):
     def status_page_link(self, task: Task) -> Any:
         label = badge(_STATES[task.status], str(task.get_status_display()))
         try:
-            url = reverse("django_simple_queue:task")
+            url = f"{reverse('django_simple_queue:task')}?{urlencode({'task_id': task.pk})}"
         except NoReverseMatch:  # the page is not in the project's urls
             return label
-        return format_html('<a href="{}?task_id={}" target="_blank">{}</a>', url, task.pk, label)
+        return format_html('<a href="{}" target="_blank">{}</a>', url, label)
 
-    @admin.action(description="Enqueue")
+    @admin.action(description="Enqueue", permissions=["requeue"])
     def enqueue_tasks(self, request: Any, queryset: Any) -> None:
         ids = [str(pk) for pk in queryset.values_list("pk", flat=True)]
         with transaction.atomic(using=setting("DATABASE_ALIAS")):
@@ -60,12 +61,20 @@ class TaskAdmin(admin.ModelAdmin):
         one, many = "%d task was successfully enqueued.", "%d tasks were successfully enqueued."
         self._tell(request, done, len(ids), ngettext(one, many, done))
 
-    @admin.action(description="Cancel")
+    @admin.action(description="Cancel", permissions=["cancel"])
     def cancel_tasks(self, request: Any, queryset: Any) -> None:
         ids = [str(pk) for pk in queryset.values_list("pk", flat=True)]
         done = actions.cancel(ids, note=note_of(request))
         one, many = "%d task was cancelled.", "%d tasks were cancelled or asked to end."
         self._tell(request, done, len(ids), ngettext(one, many, done))
+
+    def has_requeue_permission(self, request: Any) -> bool:
+        may_change = self.has_change_permission(request)
+        return bool(may_change or request.user.has_perm("horsies.requeue_task"))
+
+    def has_cancel_permission(self, request: Any) -> bool:
+        may_change = self.has_change_permission(request)
+        return bool(may_change or request.user.has_perm("horsies.cancel_task"))
 
     def _tell(self, request: Any, done: int, chosen: int, text: str) -> None:
         self.message_user(request, text % done, messages.SUCCESS)
