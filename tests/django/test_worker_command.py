@@ -211,7 +211,7 @@ def test_e25_connections_do_not_pile_up(start_worker: Start) -> None:
         worker = start_worker("--processes", "2", "--no-reload", **env)
         task_backends["default"].enqueue_many([(tasks.write, (str(n),), {}) for n in range(count)])
         eventually(lambda: not Task.objects.exclude(status="COMPLETED").exists(), within=60)
-        # The engine's own connections name themselves; those that are left are Django's.
+        # The engine's own four bear the name that the settings give them, as Django's do.
         found = len(list(backends()))
         counted = tasks.count_queries.enqueue()
         eventually(lambda: status(counted) == "COMPLETED", within=30)
@@ -223,9 +223,10 @@ def test_e25_connections_do_not_pile_up(start_worker: Start) -> None:
     closed, _ = ran(20, CONN_MAX_AGE=0)
     pooled, _ = ran(20, CONN_MAX_AGE=0, OPTIONS={"pool": {"min_size": 1, "max_size": 2}})
 
-    assert kept <= 2, "one of each child"
-    assert closed == 0
-    assert pooled <= 2 * 2, "at most the pool of each child"
+    own = 4
+    assert kept <= own + 2, "one of each child"
+    assert closed <= own
+    assert pooled <= own + 2 * 2, "at most the pool of each child"
     assert remembered < 10, "the log of queries is emptied after each task"
 
 
