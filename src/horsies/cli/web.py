@@ -4,7 +4,7 @@ import contextlib
 import os
 import secrets
 import socket
-from collections.abc import Iterator
+from collections.abc import Generator
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypedDict, Unpack
 
@@ -166,7 +166,7 @@ def _address(at: Place, listening: socket.socket) -> str:
 
 
 @contextlib.contextmanager
-def _listen(at: Place) -> Iterator[socket.socket]:
+def _listen(at: Place) -> Generator[socket.socket]:
     try:
         made = _socket_file(at.unix) if at.unix else _port(at)
     except OSError as error:
