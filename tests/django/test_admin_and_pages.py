@@ -38,7 +38,7 @@ from horsies.contrib.django.testing import (
     run_pending,
 )
 from horsies.web import create_app
-from support.django_project.shop import tasks
+from support.django_project.shop import jobs, tasks
 from support.django_project.shop.models import Note
 from support.eventually import eventually
 
@@ -130,6 +130,18 @@ def test_what_is_marked_secret_is_masked(admin_client: Client, is_by_name: bool)
     assert [card in page.content.decode() for page in pages] == [False] * 3
     assert ["•••" in page.content.decode() for page in pages[:2]] == [True, True]
     assert pages[2].json()["output"] == "•••"
+
+
+@pytest.mark.django_db
+def test_what_is_marked_secret_is_masked_for_simple_queue(admin_client: Client) -> None:
+    card = "4242-4242"
+    task_id = create_task(f"{jobs.__name__}.charge", {"order": 7, "card": card})
+    testing.run_one(str(task_id))
+    page = admin_client.get(reverse("admin:django_simple_queue_task_change", args=[task_id]))
+
+    assert SimpleTask.objects.get(pk=task_id).output == f"receipt of {card}, order 7"
+    assert card not in page.content.decode()
+    assert page.content.decode().count("•••") == 2
 
 
 @pytest.mark.django_db

@@ -5,13 +5,19 @@ import os
 import sys
 import time
 from collections.abc import AsyncIterator, Iterator
-from typing import Any
+from typing import Annotated, Any
+
+from horsies import Secret
 
 _logger = logging.getLogger("shop")
 
 
 def add(a: int, b: int) -> str:
     return str(a + b)
+
+
+def charge(order: int, card: Annotated[str, Secret]) -> Annotated[str, Secret]:
+    return f"receipt of {card}, order {order}"
 
 
 def nothing() -> None:

@@ -9,9 +9,11 @@ from django.utils.html import format_html
 from django.utils.http import urlencode
 from django.utils.translation import ngettext
 
+from horsies.codec.secrecy import masked, masked_arguments
 from horsies.contrib.django import actions
 from horsies.contrib.django.admin import SteeringForm, badge, note_of
 from horsies.contrib.django.conf import setting
+from horsies.contrib.django.masking import declared_of
 from horsies.contrib.django.paginator import EstimatingPaginator
 from horsies.contrib.django.project import app
 from horsies.contrib.django.simple_queue.models import Task
@@ -35,10 +37,26 @@ class TaskAdmin(admin.ModelAdmin):
     def get_readonly_fields(self, request: Any, obj: Any = None) -> tuple[str, ...]:
         if obj is None:
             return ("status", "output", "error", "log")
-        return tuple(field.name for field in self.model._meta.fields)
+        masked_ones = {"args": "shown_args", "output": "shown_output"}
+        names = (field.name for field in self.model._meta.fields)
+        return tuple(masked_ones.get(name, name) for name in names)
+
+    def get_fields(self, request: Any, obj: Any = None) -> Any:
+        """Of a stored task, only what is shown: a field beside it would be one to edit."""
+        readonly = self.get_readonly_fields(request, obj)
+        return super().get_fields(request, obj) if obj is None else readonly
 
     def get_queryset(self, request: Any) -> Any:
         return super().get_queryset(request).defer("output", "error", "log")
+
+    @admin.display(description="Args")
+    def shown_args(self, task: Task) -> str:
+        declared = declared_of(task.task)
+        return masked_arguments(None, task.args, declared.parameters)[1] or "-"
+
+    @admin.display(description="Output")
+    def shown_output(self, task: Task) -> str:
+        return masked(task.output, declared_of(task.task).returned) or "-"
 
     @admin.display(description="Status", ordering="status")
     def status_page_link(self, task: Task) -> Any:
