@@ -3,15 +3,11 @@
 from collections.abc import Sequence
 from datetime import timedelta
 
-from horsies.codes import BrokerErrorCode
-from horsies.database.operation import Operation
-from horsies.database.statement import Scalar
 from horsies.operations.filters import ENDED, TaskFilter
 from horsies.operations.listing import TaskCount, count_steps
-from horsies.operations.statements import ping, prune_tasks
+from horsies.operations.statements import ping
 from horsies.operations.steps import RefusedError, Steps
-
-BATCH = 1_000
+from horsies.recovery.statements import BATCH, prune_tasks
 
 
 def prune_steps(
@@ -31,15 +27,6 @@ def prune_steps(
     for status in wanted:
         deleted = BATCH
         while deleted == BATCH:
-            ((deleted,),) = yield prune_tasks(status, older_than, BATCH)
+            ((deleted,),) = yield prune_tasks(status, older_than)
             total += deleted
     return TaskCount(total, is_least=False)
-
-
-def prune_some(status: str, older_than: timedelta) -> Operation[Scalar, int]:
-    """Delete a batch of the oldest ended tasks with their attempts; how many went."""
-    return Operation(
-        prune_tasks(status, older_than, BATCH),
-        lambda rows: int(rows[0].value),
-        BrokerErrorCode.CLEANUP_FAILED,
-    )

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, NamedTuple
 
 from psycopg.types.json import Jsonb as Json
@@ -115,13 +115,6 @@ def rerun_task(
         new_id=new_id,
         sent_at=sent_at,
         good_until=good_until,
-    )
-
-
-def prune_tasks(status: str, older_than: timedelta, batch: int) -> Statement[Scalar]:
-    """A batch of ended tasks in this state that ended so long ago."""
-    return call(
-        "prune_tasks", Scalar, ended_status=status, older_than=older_than, batch_limit=batch
     )
 
 
