@@ -169,9 +169,9 @@ def test_the_first_hour(project: Path, worker: "subprocess.Popen[str]") -> None:
         assert line in text
     assert re.search(r"INFO +horsies.tasks: pay \w{8} completed in .* \(attempt 1, queue def", text)
     failed = r"WARNING horsies.tasks: pay \S{36} failed in .* BUSY: the bank does not answer"
-    own_line = r'Traceback .*\n  File "\S*/tasks.py", line \d+, in pay\n'
+    own_line = r' +Traceback .*\n +File "\S*/tasks.py", line \d+, in pay\n'
     assert re.search(failed + r"; it is tried again in 0.05 s\n" + own_line, text)
-    assert "\nhorsies.TaskFailed: BUSY: the bank does not answer" in text
+    assert "\n    horsies.TaskFailed: BUSY: the bank does not answer" in text
     assert "RETRY: not yet; it is tried again in 0.01 s" in text
     assert "{" not in text.split("paying")[0], "the start shows no dictionary"
 

@@ -236,7 +236,7 @@ def test_previous_release_works_on_while_the_present_one_migrates(
                 assert "applied: functions" in migrate(present, "shop:app")
                 migrated = stored_functions(empty_database_url)
                 gate.touch()
-                eventually(lambda: db.status(held) == "COMPLETED", within=20)
+                eventually(lambda: db.status(held) == "COMPLETED", within=60)
             sent = exchange(old, new, worked_by=previous)
         with worker(present.project, "shop:app", **present.environment):
             exchange(old, new, worked_by=present, reading=sent)

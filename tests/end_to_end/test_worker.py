@@ -62,7 +62,7 @@ def test_signal_drains_and_exits_zero(
     eventually(lambda: inside(gate))
 
     worker.signal(number)
-    eventually(lambda: "stopping" in worker.log())
+    eventually(lambda: "stopping:" in worker.log())
     later = good(app.nothing.send())
     gate.touch()
 
@@ -80,7 +80,7 @@ def test_second_signal_ends_at_once(
     eventually(lambda: inside(gate))
 
     worker.signal(signal.SIGTERM)
-    eventually(lambda: "stopping" in worker.log())
+    eventually(lambda: "stopping:" in worker.log())
     worker.signal(signal.SIGTERM)
     worker.wait()
 

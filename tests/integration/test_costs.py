@@ -29,7 +29,8 @@ CHANNELS = ("task_new", "task_queue_default", "task_done", "horsies_task_status"
 OPEN = "select 1 from horsies_tasks where status in ('PENDING', 'CLAIMED', 'RUNNING') limit 1"
 WRITTEN = """
     select relname, n_tup_ins + n_tup_upd + n_tup_del as n from pg_stat_user_tables
-    where relname not in ('horsies_worker_states', 'horsies_queue_history', 'ledger')
+    where relname not in
+        ('horsies_worker_states', 'horsies_queue_history', 'horsies_duties', 'ledger')
 """
 READ = """
     select sum(coalesce(idx_tup_fetch, 0) + coalesce(seq_tup_read, 0)) from pg_stat_user_tables

@@ -154,8 +154,14 @@ async def test_all_that_match_a_filter_are_changed(
         ({"do": "cancel"}, "Tick tasks first"),
         ({"do": "explode", "id": "x"}, "Choose what to do"),
         ({"do": "priority", "id": "x", "priority": "high"}, "A priority is a whole number"),
-        ({"do": "priority", "id": "x", "priority": "101"}, "priority is 1 to 100, not 101"),
-        ({"do": "priority", "id": "x", "priority": "-1"}, "priority is 1 to 100, not -1"),
+        (
+            {"do": "priority", "id": "x", "priority": "101"},
+            "A priority is a whole number from 1 to 100",
+        ),
+        (
+            {"do": "priority", "id": "x", "priority": "-1"},
+            "A priority is a whole number from 1 to 100",
+        ),
         ({"do": "cancel", "scope": "filter", "q": "statu:x"}, "is no filter"),
         ({"do": "delete", "scope": "filter", "q": "status:pending"}, "Delete is for tasks"),
     ],

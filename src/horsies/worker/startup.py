@@ -221,7 +221,7 @@ def _print_banner(app: Horsies, worker: Worker) -> None:
     ]
     if settings.drain_timeout_s is not None:
         lines.append(
-            "  stopping  running tasks may finish; "
+            "  drain     running tasks may finish; "
             f"interruptible ones go back after {settings.drain_timeout_s:g} s"
         )
     lines.append(f"  unknown   {_UNKNOWN[app.config.unknown_tasks]}")

@@ -368,7 +368,7 @@ def _recovery_services(
         on_expired=observers.expired if has_hook else None,
         tell=tell,
     )
-    duties = [*reaper.duties(), QueueHistory(connection).duty()]
+    duties = [QueueHistory(connection).duty(), *reaper.duties()]
     return [
         DutyRounds(connection, identity.worker_id, duties),
         DeathWatch(

@@ -23,7 +23,7 @@ async def test_stdout_stderr_and_log_records_are_kept_in_order_per_call(
     assert isinstance(first, Delivered)
     assert first.log == "to out\nto err\nINFO stable: to log\n"
     assert log_of(silent) is None
-    assert log_of(second) == "a\nb\nINFO stable: c\ufffdd\n"
+    assert log_of(second) == "a\nb\nINFO stable: c\\u0000d\n"
 
 
 async def test_only_the_tail_is_kept(start_processes: StartProcesses) -> None:

@@ -15,7 +15,8 @@ begin
     return query
         with due as materialized (
             select d.name, i.every from horsies_duties d join unnest(duties, intervals) i(name, every) on i.name = d.name
-            where d.taken_at is null or d.taken_at not between now_at - i.every * 0.9 and now_at  -- or the clock was set back
+            -- Also when the clock was set back far; a little later than now it was taken while this waited.
+            where d.taken_at is null or d.taken_at not between now_at - i.every * 0.9 and now_at + i.every
             for update of d skip locked)
         update horsies_duties d set taken_at = now_at, taken_by = worker_id, due_at = now_at + due.every
         from due where d.name = due.name returning d.name::text;
