@@ -1,5 +1,6 @@
 """A client that gives up knows what its server did."""
 
+import asyncio
 from concurrent.futures import ThreadPoolExecutor
 
 import psycopg
@@ -213,4 +214,36 @@ def test_many_sends_without_an_answer_are_sent_again_and_stored_once(
         assert [[handle.task_id for handle in handles] for handles in after] == [ids, ids]
         assert [handle.created for handle in after[0]] == [not is_stored] * count
         assert db.execute("select count(*) from horsies_tasks").fetchone() == (2 * count,)
+        app.get_broker().close()
+
+
+@pytest.mark.parametrize("is_awaited", [False, True], ids=["blocking", "awaited"])
+def test_requeue_whose_answer_was_lost_is_an_error_and_no_refusal(
+    database_url: str, is_awaited: bool
+) -> None:
+    """It was done: repeated behind the caller's back, it would say that the task is not ended."""
+    with proxied(database_url) as (proxy, url), psycopg.connect(database_url) as db:
+        app = Horsies(AppConfig(broker=PostgresConfig(database_url=url)))
+
+        @app.task("noop")
+        def noop() -> TaskResult[None, TaskError]:
+            return TaskResult(ok=None)
+
+        ended = noop.send().unwrap()
+        db.execute("update horsies_tasks set status = 'FAILED'")
+        db.commit()
+        hold = proxy.hold("horsies_requeue_tasks", side="answered")
+
+        with ThreadPoolExecutor(1) as threads:
+            if is_awaited:
+                asked = threads.submit(lambda: asyncio.run(ended.requeue_async()))
+            else:
+                asked = threads.submit(ended.requeue)
+            hold.wait()
+            proxy.hang_up()
+            answer = asked.result(timeout=30)
+
+        assert answer.is_err()
+        assert answer.err_value.retryable
+        assert db.execute("select status from horsies_tasks").fetchall() == [("PENDING",)]
         app.get_broker().close()

@@ -157,19 +157,22 @@ class Database:
 
         An unresponsive server is given up after `within` seconds or `pool_timeout`, if sooner.
         """
-        return self._with_connection(partial(run_blocking, statement=statement), within)
+        work = partial(run_blocking, statement=statement)
+        return self._with_connection(work, within, may_repeat=statement.may_repeat)
 
     def call(self, procedure: DirectCall, values: Sequence[object]) -> None:
         """As `run`, for a procedure that answers nothing, the fastest way."""
         self._with_connection(partial(procedure.run, values=values), math.inf)
 
-    def _with_connection(self, work: Callable[[Connection[TupleRow]], T], within: float) -> T:
+    def _with_connection(
+        self, work: Callable[[Connection[TupleRow]], T], within: float, *, may_repeat: bool = True
+    ) -> T:
         started_at, limit = monotonic(), min(within, self.statement_limit_s)
         try:
             with self.pool.connection() as connection, self.watchdog.limit(connection, limit):
                 return work(connection)
         except FAILURES as error:
-            if not _is_worth_another(error, started_at, limit):
+            if not (may_repeat and _is_worth_another(error, started_at, limit)):
                 raise
         with self.pool.connection() as connection, self.watchdog.limit(connection, limit):
             return work(connection)
@@ -179,7 +182,8 @@ class Database:
         try:
             return await self._run_once_async(statement)
         except FAILURES as error:
-            if not _is_worth_another(error, started_at, self.statement_limit_s):
+            is_worth_it = _is_worth_another(error, started_at, self.statement_limit_s)
+            if not (statement.may_repeat and is_worth_it):
                 raise
         return await self._run_once_async(statement)
 

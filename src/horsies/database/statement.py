@@ -17,11 +17,16 @@ Row = TypeVar("Row")
 
 @dataclass(frozen=True, slots=True)
 class Statement(Generic[Row]):
-    """SQL with its parameters and what a row it gives is made by: mostly the row's type."""
+    """SQL with its parameters and what a row it gives is made by: mostly the row's type.
+
+    One that may not be repeated would answer otherwise the second time: when its answer is lost,
+    that is an error.
+    """
 
     sql: str
     parameters: Mapping[str, object]
     row: Callable[..., Row]
+    may_repeat: bool = True
 
     def make_row(self, cursor: object) -> RowMaker[Row]:
         """A psycopg row factory: columns become positional arguments."""

@@ -1,7 +1,7 @@
 """The statements by which users steer stored tasks and ask whether the server is there."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -98,10 +98,11 @@ def request_cancel(task_ids: Sequence[str]) -> Statement[Receipt]:
 
 
 def requeue_tasks(task_ids: Sequence[str], *, include_completed: bool) -> Statement[Receipt]:
-    """T15."""
-    return call(
+    """T15. Repeated, it would say of a task that it has put back that it is not ended."""
+    statement = call(
         "requeue_tasks", Receipt, task_ids=sorted(task_ids), include_completed=include_completed
     )
+    return replace(statement, may_repeat=False)
 
 
 def rerun_task(
